@@ -4,9 +4,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/explain"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaleup"
 )
 
 // Explain says why a pod waits, why a node stays or goes, or why a group can or
@@ -34,10 +34,10 @@ func runUntil(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, name 
 func Sum(refusals []decision.Refusal) string { return explain.Sum(refusals) }
 
 // Expanders are the names that Policy.Expander may hold, sorted.
-func Expanders() []string { return scaleup.Expanders() }
+func Expanders() []string { return packing.Expanders() }
 
 // UsesPriorities tells whether a chain of expanders reads the live priority map.
-func UsesPriorities(names string) bool { return scaleup.UsesPriorities(names) }
+func UsesPriorities(names string) bool { return packing.UsesPriorities(names) }
 
 // UnknownExpanders are the names of a chain that this build does not know.
-func UnknownExpanders(names string) []string { return scaleup.UnknownExpanders(names) }
+func UnknownExpanders(names string) []string { return packing.UnknownExpanders(names) }

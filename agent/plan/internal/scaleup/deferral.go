@@ -19,7 +19,7 @@ import (
 // and constrained pods wait: after a restart without memory, until what is upcoming is there; and
 // when machines have just become Ready, until kube-scheduler has had its turn.
 
-// deferDemands lets pods wait where an answer that would buy for them is not to be trusted, and
+// deferDemands lets pods wait where a solution that would buy for them is not to be trusted, and
 // tells whether any has to: after a restart all of them, since what constrained pods do not take
 // is there for others; and with the constrained ones those that had reserved a machine, which
 // another way of placing the constrained ones could take from them.
@@ -39,7 +39,7 @@ func (w *Planner) deferDemands() (any bool) {
 		case forgot:
 			k.Deferral = "machines are coming and it is not remembered for whom (a restart, or somebody else asked for them): while pods wait that depend on where others are, nothing is bought before these machines are there"
 			k.Buys, any = false, true
-		case k.Headroom == "" && w.topology.Constrained[k.Class]:
+		case k.Headroom == "" && w.Topology.Constrained[k.Class]:
 			any = w.deferDemand(k, ready, judged) || any
 		}
 	}

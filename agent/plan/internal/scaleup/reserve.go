@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
@@ -12,18 +14,18 @@ import (
 // portion is how many pods of a demand are put on one machine of a group.
 type portion struct{ group, machine, n int }
 
-// machinesOf are, by demand, the upcoming machines that pods are put on, where the answer says so. It costs the machines
+// machinesOf are, by demand, the upcoming machines that pods are put on, where the solution says so. It costs the machines
 // and what is on them.
-func (w *Planner) machinesOf(a *solution) [][]portion {
+func (w *Planner) machinesOf(a *packing.Solution) [][]portion {
 	out, number := make([][]portion, len(w.Demands)), make([]int, len(w.Groups))
-	for b := range a.bins {
-		pl := &a.bins[b]
-		if pl.node >= 0 && w.Nodes[pl.node].State != round.StateUpcoming {
+	for b := range a.Bins {
+		pl := &a.Bins[b]
+		if pl.Node >= 0 && w.Nodes[pl.Node].State != round.StateUpcoming {
 			continue
 		}
-		number[pl.group]++
-		for _, t := range pl.portions {
-			out[t.Item] = append(out[t.Item], portion{pl.group, number[pl.group], t.N})
+		number[pl.Group]++
+		for _, t := range pl.Portions {
+			out[t.Item] = append(out[t.Item], portion{pl.Group, number[pl.Group], t.N})
 		}
 	}
 	return out
@@ -62,23 +64,23 @@ func (w *Planner) sortMissing() {
 // reserve writes down which pods of a demand count on which group's machines: first
 // those to whom it was reserved before. What is left over is reserved for pods that
 // their controller has still to make.
-func (w *Planner) reserve(i int, shares []allocation, machines []portion) {
+func (w *Planner) reserve(i int, shares []packing.Allocation, machines []portion) {
 	k := &w.Demands[i]
 	names := w.named(k, shares)
 	for x, s := range shares {
-		gr := &w.Groups[s.group]
-		if s.upcoming+s.new <= 0 {
+		gr := &w.Groups[s.Group]
+		if s.Upcoming+s.New <= 0 {
 			continue
 		}
-		missing := s.upcoming + s.new - len(names[x])
-		w.reserveByMachine(s.group, names[x], missing, k.Owner, machines)
+		missing := s.Upcoming + s.New - len(names[x])
+		w.reserveByMachine(s.Group, names[x], missing, k.Owner, machines)
 		if missing > 0 {
 			round.Set(&w.Next.ReservedMissing, round.MissingPodsKey(gr.ID, k.Owner), missing)
 		}
-		if s.new > 0 && k.Headroom != "" {
-			gr.Headroom += s.new
-		} else if s.new > 0 {
-			helped := names[x][min(s.upcoming, len(names[x])):]
+		if s.New > 0 && k.Headroom != "" {
+			gr.Headroom += s.New
+		} else if s.New > 0 {
+			helped := names[x][min(s.Upcoming, len(names[x])):]
 			if len(w.Memory.Reservations) > 0 && !slices.IsSorted(helped) { // else they are as in the demand
 				helped = slices.Sorted(slices.Values(helped))
 			}
@@ -88,20 +90,20 @@ func (w *Planner) reserve(i int, shares []allocation, machines []portion) {
 			if gr.Classes == 0 || gr.Last != k.Class { // demands of one class in several zones follow each other
 				gr.Classes, gr.Last = gr.Classes+1, k.Class
 			}
-			gr.Expected += s.new - len(helped)
+			gr.Expected += s.New - len(helped)
 		}
 	}
 }
 
 // named says which of a demand's pods count on which of the groups.
-func (w *Planner) named(k *round.Demand, shares []allocation) [][]cluster.PodKey {
+func (w *Planner) named(k *round.Demand, shares []packing.Allocation) [][]cluster.PodKey {
 	w.keysByAllocation = slices.Grow(w.keysByAllocation[:0], len(shares))[:len(shares)]
 	names := w.keysByAllocation
 	clear(names)
 	if len(w.Memory.Reservations) == 0 {
 		rest := k.Keys
 		for x, s := range shares {
-			n := min(s.upcoming+s.new, len(rest))
+			n := min(s.Upcoming+s.New, len(rest))
 			names[x], rest = rest[:n:n], rest[n:]
 		}
 		return names
@@ -110,10 +112,10 @@ func (w *Planner) named(k *round.Demand, shares []allocation) [][]cluster.PodKey
 	for _, again := range []bool{true, false} {
 		for x, s := range shares {
 			for n, key := range k.Keys {
-				if len(names[x]) == s.upcoming+s.new {
+				if len(names[x]) == s.Upcoming+s.New {
 					break
 				}
-				if taken[n] || again && w.ReservedTo(key) != w.Groups[s.group].ID {
+				if taken[n] || again && w.ReservedTo(key) != w.Groups[s.Group].ID {
 					continue
 				}
 				taken[n] = true

@@ -3,15 +3,27 @@ package scaleup
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/judge"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
+
+// Planner is one round of scale-up.
+type Planner struct {
+	*judge.Round
+	keysByAllocation [][]cluster.PodKey // room for named and merge
+}
+
+// New begins scale-up.
+func New(w *round.State) *Planner { return &Planner{Round: judge.New(packing.New(w))} }
 
 // Decide finds room for the pending pods and buys what is missing. It returns every node
 // with what is on it then; nil: no pod was constrained, and nothing was worked out.
@@ -21,11 +33,11 @@ func (w *Planner) Decide() *fit.State {
 		w.buy(nil)
 		return nil
 	}
-	w.topology = topology.Compile(w.State)
-	w.measure()
-	best := w.judged()
-	if best != nil && w.topology != nil && best.bought() > 0 && w.deferDemands() {
-		best = w.judged()
+	w.Topology = topology.Compile(w.State)
+	w.Measure()
+	best := w.Judged()
+	if best != nil && w.Topology != nil && best.Bought() > 0 && w.deferDemands() {
+		best = w.Judged()
 	}
 	if best == nil {
 		best = w.packedSolution()
@@ -33,149 +45,48 @@ func (w *Planner) Decide() *fit.State {
 	w.applySolution(best)
 	w.explain(best)
 	w.buy(best)
-	w.tellBudget(best)
-	if w.topology == nil {
+	w.TellBudget(best)
+	if w.Topology == nil {
 		return nil
 	}
-	return w.topology.State
+	return w.Topology.State
 }
 
-// packedSolution is the answer of packing, judged where that can be done. Where it buys, the contents that earlier
+// packedSolution is the solution of packing, judged where that can be done. Where it buys, the contents that earlier
 // rounds chose come first.
-func (w *Planner) packedSolution() *solution {
-	best := w.bestSolution()
-	if best.bought() > 0 && w.judgeable() {
-		if a := w.asReserved(w.machineCosts(), false); a != nil {
+func (w *Planner) packedSolution() *packing.Solution {
+	best := w.BestSolution()
+	if best.Bought() > 0 && w.Judgeable() {
+		if a := w.AsReserved(w.MachineCosts(), false); a != nil {
 			return a
 		}
 	}
-	if w.topology != nil && best.bought() > 0 && w.deferDemands() {
-		best = w.bestSolution()
+	if w.Topology != nil && best.Bought() > 0 && w.deferDemands() {
+		best = w.BestSolution()
 	}
-	return w.judgePacked(best)
-}
-
-// bestSolution tries a few ways and takes the one that buys least: as if nothing had
-// been reserved; with all upcoming machines filled together; with what was reserved; and with
-// the nodes that carry our mark, which pods may need back. An answer with marked nodes may not help fewer pods than
-// the same without.
-func (w *Planner) bestSolution() *solution {
-	best := w.solveOnce(false, false)
-	if best.bought()+best.unplaced() == 0 {
-		return best
-	}
-	promised := w.HasReservations()
-	marked := w.anyMarked()
-	plain := best
-	best = w.fillsUpcoming(best)
-	var kept *solution
-	if promised && best.bought() > 0 {
-		if kept = w.solveOnce(true, false); kept != nil && kept.bought() < best.bought() {
-			best = kept
-		}
-	}
-	if !marked {
-		return best
-	}
-	if a := w.solveOnce(false, true); a.needsLess(best, plain) {
-		best = a
-	}
-	if kept != nil && best.bought() > 0 {
-		if a := w.solveOnce(true, true); a != nil && a.unplaced() <= kept.unplaced() && a.bought() < best.bought() {
-			best = a
-		}
-	}
-	return best
-}
-
-// needsLess tells whether an answer buys less than another and helps no fewer pods than a plain
-// one, or helps more pods and buys no more.
-func (a *solution) needsLess(than, plain *solution) bool {
-	return a.unplaced() <= plain.unplaced() && a.bought() < than.bought() || a.unplaced() < than.unplaced() && a.bought() <= than.bought()
-}
-
-// fillsUpcoming looks for an answer that buys nothing at all after a restart, where nothing says for whom the machines
-// that are upcoming were bought: machines of several sizes may have been bought for one purpose, so that all are filled
-// together, the large ones first or the small ones. An answer that would buy, even if less, is not taken.
-func (w *Planner) fillsUpcoming(best *solution) *solution {
-	if best.bought() == 0 || len(w.Next.OrphanedUpcoming) == 0 {
-		return best
-	}
-	var groups []int
-	for g := range w.Groups {
-		if w.Groups[g].Upcoming+w.Groups[g].Grow > 0 && w.Groups[g].Template.Unknown == "" {
-			groups = append(groups, g)
-		}
-	}
-	slices.SortStableFunc(groups, func(a, b int) int { return cmp.Compare(w.Groups[a].SizeCost(), w.Groups[b].SizeCost()) })
-	for range 2 {
-		slices.Reverse(groups)
-		v := w.solveVerified(false, func(v *solver) bool { v.openUpcoming(groups); return true })
-		if v.a.bought() == 0 && v.a.unplaced() <= best.unplaced() {
-			return &v.a
-		}
-	}
-	return best
-}
-
-// openUpcoming turns the machines of groups that are upcoming into places, so that all of them are filled together.
-func (v *solver) openUpcoming(groups []int) {
-	for _, g := range groups {
-		empty, _ := v.w.Template(&v.w.Groups[g])
-		for range v.upcoming[g] {
-			v.a.bins = append(v.a.bins, bin{node: -1, group: g, room: slices.Clone(empty)})
-		}
-		v.upcoming[g] = 0
-	}
-}
-
-// solveOnce solves one way; nil when reservations were to be kept and there are none.
-func (w *Planner) solveOnce(keep, withMarked bool) *solution {
-	v := w.solveVerified(withMarked, func(v *solver) bool { return !keep || v.keepReservations() })
-	if v == nil {
-		return nil
-	}
-	return &v.a
-}
-
-// maxAttempts is how often one question is asked when the packer is wrong about a class.
-const maxAttempts = 3
-
-// solveVerified solves and verifies; nil when first says that there is no point.
-func (w *Planner) solveVerified(withMarked bool, first func(*solver) bool) *solver {
-	for try := 0; ; try++ {
-		v := w.newSolver(withMarked)
-		v.mayAsk = try < maxAttempts
-		if !first(v) {
-			return nil
-		}
-		v.solve()
-		if v.verify() {
-			return v
-		}
-	}
+	return w.JudgePacked(best)
 }
 
 // applySolution takes the room that pending pods count on, and remembers reservations.
-func (w *Planner) applySolution(a *solution) {
+func (w *Planner) applySolution(a *packing.Solution) {
 	w.applyToTopology(a)
-	for _, p := range a.bins {
-		if p.node < 0 || !p.taken() {
+	for _, p := range a.Bins {
+		if p.Node < 0 || !p.Taken() {
 			continue
 		}
-		n := &w.Nodes[p.node]
-		n.Room = p.room
-		n.InUse = n.InUse || p.used || n.State == round.StateMarked
-		for _, s := range p.headroom {
+		n := &w.Nodes[p.Node]
+		n.Room = p.Room
+		n.InUse = n.InUse || p.Used || n.State == round.StateMarked
+		for _, s := range p.Headroom {
 			n.KeepHeadroom(s.Class, s.Count)
 		}
 	}
 	counts, runs := 0, make([]int, len(w.Groups))
 	for i := range w.Demands {
 		if w.Demands[i].Buys {
-			counts += len(a.allocations[i])
-			for _, s := range a.allocations[i] {
-				runs[s.group]++
+			counts += len(a.Allocations[i])
+			for _, s := range a.Allocations[i] {
+				runs[s.Group]++
 			}
 		}
 	}
@@ -191,19 +102,42 @@ func (w *Planner) applySolution(a *solution) {
 	for i := range w.Demands {
 		switch k := &w.Demands[i]; {
 		case k.Buys:
-			w.reserve(i, a.allocations[i], machines[i])
+			w.reserve(i, a.Allocations[i], machines[i])
 		case k.Deferral != "":
 			w.keepDeferredReservations(k)
 		}
 	}
 	w.sortMissing()
-	for g, n := range a.grow {
+	for g, n := range a.Grow {
 		w.Groups[g].Grow += n
 	}
 }
 
+// applyToTopology puts the constrained pods of the solution that was taken where they are to go, so that
+// what is asked from then on is asked of the world as planned.
+func (w *Planner) applyToTopology(a *packing.Solution) {
+	b := w.Topology
+	if b == nil {
+		return
+	}
+	for i := range a.Bins {
+		pl := &a.Bins[i]
+		node := pl.Node
+		if node < 0 {
+			gr := &w.Groups[pl.Group]
+			_, shape := w.Template(gr)
+			node = b.State.AddNode(shape, gr.Template.VolumeLimits)
+		}
+		for _, t := range pl.Portions {
+			if class := w.Demands[t.Item].Class; b.Constrained[class] {
+				b.State.Put(class, node, t.N)
+			}
+		}
+	}
+}
+
 // buy writes one Grow for every group that gets machines.
-func (w *Planner) buy(a *solution) {
+func (w *Planner) buy(a *packing.Solution) {
 	for i := range w.Groups {
 		g := &w.Groups[i]
 		if g.Grow <= 0 && !(g.Raise && g.Size > g.CorrectedTarget) {
@@ -220,11 +154,11 @@ func (w *Planner) buy(a *solution) {
 			why = append(why, headroomWords(g.Headroom))
 			act.Rule = decision.RuleHeadroom
 		}
-		if a != nil && a.grow[i] > 0 && len(g.Pods)+g.Expected > 0 {
+		if a != nil && a.Grow[i] > 0 && len(g.Pods)+g.Expected > 0 {
 			act.Rule = decision.RuleGrow
 			why = append(why, fmt.Sprintf("no room for %s of %d classes", round.Pods(len(g.Pods)+g.Expected), g.Classes))
-			if a.reasons != nil && a.reasons[i] != "" {
-				why = append(why, a.reasons[i])
+			if a.Reasons != nil && a.Reasons[i] != "" {
+				why = append(why, a.Reasons[i])
 			}
 		} else if g.Headroom == 0 {
 			act.Rule = decision.RuleMin
@@ -235,7 +169,7 @@ func (w *Planner) buy(a *solution) {
 }
 
 // explain holds every pending pod that this round buys nothing for.
-func (w *Planner) explain(a *solution) {
+func (w *Planner) explain(a *packing.Solution) {
 	defer w.joinHeld(len(w.Plan.Held))
 	for i := range w.Demands {
 		k := &w.Demands[i]
@@ -248,27 +182,27 @@ func (w *Planner) explain(a *solution) {
 		}
 		coming := 0
 		var groups []string
-		for _, s := range a.allocations[i] {
-			n := s.upcoming
+		for _, s := range a.Allocations[i] {
+			n := s.Upcoming
 			if k.Deferral != "" {
-				n += s.new // others' machine has room for it
+				n += s.New // others' machine has room for it
 			}
 			if n > 0 {
 				coming += n
-				groups = append(groups, string(w.Groups[s.group].ID))
+				groups = append(groups, string(w.Groups[s.Group].ID))
 			}
 		}
-		if a.on[i] > 0 {
-			w.HeldPods(k, a.on[i], decision.RuleRoomOnNode, "there is room on a node: the scheduler will place it")
+		if a.On[i] > 0 {
+			w.HeldPods(k, a.On[i], decision.RuleRoomOnNode, "there is room on a node: the scheduler will place it")
 		}
 		if coming > 0 {
 			w.HeldPods(k, coming, decision.RuleRoomUpcoming, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
 		}
-		if a.left[i] > 0 && k.Deferral != "" {
-			w.HeldPods(k, a.left[i], cmp.Or(k.DeferralRule, decision.RuleDeferred), k.Deferral)
-		} else if a.left[i] > 0 {
-			refusals := w.Refusals(k.Class, a.grow)
-			w.HeldPods(k, a.left[i], decision.RuleNoGroup, everyGroup(refusals))
+		if a.Left[i] > 0 && k.Deferral != "" {
+			w.HeldPods(k, a.Left[i], cmp.Or(k.DeferralRule, decision.RuleDeferred), k.Deferral)
+		} else if a.Left[i] > 0 {
+			refusals := w.Refusals(k.Class, a.Grow)
+			w.HeldPods(k, a.Left[i], decision.RuleNoGroup, everyGroup(refusals))
 			w.Plan.Held[len(w.Plan.Held)-1].Groups = refusals
 		}
 	}
@@ -277,7 +211,7 @@ func (w *Planner) explain(a *solution) {
 // joinHeld makes one of the reasons from a position on that pods of one class have in
 // several zones. Wants of one class follow each other.
 func (w *Planner) joinHeld(from int) {
-	if w.topology == nil {
+	if w.Topology == nil {
 		return
 	}
 	held := w.Plan.Held[from:]
@@ -334,7 +268,7 @@ func (w *Planner) whyNot(g *round.Group, class int) (rule, why string) {
 		if rule, words := w.Dimensions.Insufficient(empty, w.Dimensions.Class(class)); words != "" {
 			return rule, words
 		}
-		if rule, words := w.topology.Refused(class, g); words != "" {
+		if rule, words := w.Topology.Refused(class, g); words != "" {
 			return rule, words
 		}
 	}
@@ -344,9 +278,9 @@ func (w *Planner) whyNot(g *round.Group, class int) (rule, why string) {
 
 // explainHeadroom says what of a headroom cannot be kept free. What has room, or will
 // have it on an upcoming machine, is not worth a word.
-func (w *Planner) explainHeadroom(k *round.Demand, i int, a *solution) {
-	if n := a.left[i]; n > 0 {
-		w.Held("headroom", k.Headroom, decision.RuleHeadroom, "%d of %d pieces have no room: %s", n, k.Count(), everyGroup(w.Refusals(k.Class, a.grow)))
+func (w *Planner) explainHeadroom(k *round.Demand, i int, a *packing.Solution) {
+	if n := a.Left[i]; n > 0 {
+		w.Held("headroom", k.Headroom, decision.RuleHeadroom, "%d of %d pieces have no room: %s", n, k.Count(), everyGroup(w.Refusals(k.Class, a.Grow)))
 	}
 }
 

@@ -1,4 +1,4 @@
-package scaleup
+package packing
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 // rightsize gives each machine that an option buys the cheapest group whose machine holds
 // its pods: the last ones are seldom full, and where pods keep away from each other
 // most are not. Machines that are upcoming already stay what they are.
-func (v *solver) rightsize(o *option, p *binpack.Problem) {
+func (v *Solver) rightsize(o *option, p *binpack.Problem) {
 	if len(o.set) > 1 || o.fresh == 0 || len(v.w.Groups) < 2 {
 		return
 	}
@@ -63,7 +63,7 @@ func (v *solver) rightsize(o *option, p *binpack.Problem) {
 
 // groupsByCost are the groups that could be bought and have no machines coming, the cheapest
 // first.
-func (v *solver) groupsByCost() []int {
+func (v *Solver) groupsByCost() []int {
 	if v.costOrder != nil {
 		return v.costOrder
 	}
@@ -92,7 +92,7 @@ func (v *solver) groupsByCost() []int {
 }
 
 // fromLargeEnough leaves out the cheapest groups of the ladder that are all too small.
-func (v *solver) fromLargeEnough(ladder []int, used []int64) []int {
+func (v *Solver) fromLargeEnough(ladder []int, used []int64) []int {
 	return ladder[sort.Search(len(ladder), func(n int) bool {
 		for j, most := range v.costOrderMax[n*len(used) : (n+1)*len(used)] {
 			if used[j] > most {
@@ -104,11 +104,11 @@ func (v *solver) fromLargeEnough(ladder []int, used []int64) []int {
 }
 
 // cost is what an expander would rather not spend.
-func (v *solver) cost(g int) float64 { return v.w.machineCosts()[g] }
+func (v *Solver) cost(g int) float64 { return v.w.MachineCosts()[g] }
 
-// machineCosts is by group the price where an expander goes by prices and the group has one,
+// MachineCosts is by group the price where an expander goes by prices and the group has one,
 // else the size.
-func (w *Planner) machineCosts() []float64 {
+func (w *Packer) MachineCosts() []float64 {
 	if w.pricing.machineCosts == nil {
 		w.pricing.machineCosts = make([]float64, len(w.Groups))
 		byPrice := slices.Contains(w.expanderNames(), "price")
@@ -122,7 +122,7 @@ func (w *Planner) machineCosts() []float64 {
 	return w.pricing.machineCosts
 }
 
-func (v *solver) holds(g int, used []int64) bool {
+func (v *Solver) holds(g int, used []int64) bool {
 	empty, _ := v.w.Template(&v.w.Groups[g])
 	for j, n := range used {
 		if n > empty[j] {
@@ -132,7 +132,7 @@ func (v *solver) holds(g int, used []int64) bool {
 	return true
 }
 
-func (v *solver) allFit(parts []binpack.Portion, which []int, g int) bool {
+func (v *Solver) allFit(parts []binpack.Portion, which []int, g int) bool {
 	for _, t := range parts {
 		if !v.fits(which[t.Item], g) {
 			return false
@@ -142,7 +142,7 @@ func (v *solver) allFit(parts []binpack.Portion, which []int, g int) bool {
 }
 
 // convertRoom turns what is left of one group's machine into what is left of another's.
-func (v *solver) convertRoom(room []int64, from, to int) {
+func (v *Solver) convertRoom(room []int64, from, to int) {
 	a, _ := v.w.Template(&v.w.Groups[from])
 	b, _ := v.w.Template(&v.w.Groups[to])
 	for j := range room {
@@ -152,7 +152,7 @@ func (v *solver) convertRoom(room []int64, from, to int) {
 
 // addCosts adds up the price of what an option buys, and the share that stays unused where
 // its machines are of several groups.
-func (v *solver) addCosts(o *option, p *binpack.Problem) {
+func (v *Solver) addCosts(o *option, p *binpack.Problem) {
 	coming := 0
 	for _, g := range o.set {
 		coming += v.upcoming[g]
@@ -203,7 +203,7 @@ const shortlistSize = 3
 // shortlist are the groups that are not done and whose machines are worth packing: all
 // of a few; of many those that the expander would take if everything were fluid, and
 // those with machines coming.
-func (v *solver) shortlist() []int {
+func (v *Solver) shortlist() []int {
 	var out []int
 	open := make([]int, 0, len(v.w.Groups))
 	for g := range v.w.Groups {
@@ -229,7 +229,7 @@ func (v *solver) shortlist() []int {
 	}
 	few := make([]option, 0, shortlistSize+1)
 	for _, g := range open {
-		if b := v.w.topology; v.upcoming[g] > 0 || b != nil && b.GroupDomain[g] != b.GroupDomain[best.group] { // of one domain: the others have their turn
+		if b := v.w.Topology; v.upcoming[g] > 0 || b != nil && b.GroupDomain[g] != b.GroupDomain[best.group] { // of one domain: the others have their turn
 			continue
 		}
 		if !v.estimate(&o, g, sums) {
@@ -255,12 +255,12 @@ type relaxation struct {
 }
 
 // relax are the pods that are left by the cell that they go to; 0: to any.
-func (v *solver) relax() []relaxation {
+func (v *Solver) relax() []relaxation {
 	cells := 0
-	if v.w.topology != nil {
-		cells = v.w.topology.Domains
+	if v.w.Topology != nil {
+		cells = v.w.Topology.Domains
 	}
-	axes := len(v.w.size(0))
+	axes := len(v.w.Size(0))
 	out, flat := make([]relaxation, cells+1), make([]int64, 2*axes*(cells+1))
 	for c := range out {
 		at := flat[2*axes*c:]
@@ -268,13 +268,13 @@ func (v *solver) relax() []relaxation {
 	}
 	for i := range v.w.Demands {
 		k := &v.w.Demands[i]
-		n := v.a.left[i]
+		n := v.Solution.Left[i]
 		if n == 0 || !k.Buys || k.PerPod {
 			continue
 		}
 		f := &out[k.Domain]
 		f.pods += n
-		for j, s := range v.w.size(k.Class) {
+		for j, s := range v.w.Size(k.Class) {
 			f.sum[j] += s * int64(n)
 			f.most[j] = max(f.most[j], s)
 		}
@@ -296,10 +296,10 @@ func addAnyDomain(out []relaxation) {
 
 // estimate is the option of a group if everything were fluid; false when none of the pods
 // that are left would fit. sums are joined.
-func (v *solver) estimate(o *option, g int, sums []relaxation) bool {
+func (v *Solver) estimate(o *option, g int, sums []relaxation) bool {
 	f := &sums[0]
-	if v.w.topology != nil {
-		f = &sums[v.w.topology.GroupDomain[g]]
+	if v.w.Topology != nil {
+		f = &sums[v.w.Topology.GroupDomain[g]]
 	}
 	if f.pods == 0 {
 		return false

@@ -1,45 +1,47 @@
-package scaleup
+package judge
 
 import (
 	"cmp"
 	"math"
 	"slices"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// judged is the answer of a round whose purchases can be judged; nil: this one's cannot, and
+// Judged is the solution of a round whose purchases can be judged; nil: this one's cannot, and
 // packing decides alone.
-func (w *Planner) judged() *solution {
-	cost, margin := w.costs()
-	if cost == nil || margin > 0 || !w.judgeable() {
+func (w *Round) Judged() *packing.Solution {
+	cost, margin := w.Costs()
+	if cost == nil || margin > 0 || !w.Judgeable() {
 		return nil
 	}
 	best, without := w.judgedWith(cost, false)
-	if best.bought()+best.unplaced() == 0 || !w.anyMarked() {
+	if best.Bought()+best.Unplaced() == 0 || !w.AnyMarked() {
 		return best
 	}
-	if a, _ := w.judgedWith(cost, true); a.needsLess(best, best) || a.bought() < best.bought() && a.helpsAsMany(best, without) {
+	if a, _ := w.judgedWith(cost, true); a.NeedsLess(best, best) || a.Bought() < best.Bought() && a.HelpsAsMany(best, without) {
 		best = a
 	}
 	return best
 }
 
-// judgedWith is the answer with or without the nodes that are being emptied, and where it buys, beside it the one that
+// judgedWith is the solution with or without the nodes that are being emptied, and where it buys, beside it the one that
 // buys nothing.
-func (w *Planner) judgedWith(cost []float64, withMarked bool) (s, without *solution) {
+func (w *Round) judgedWith(cost []float64, withMarked bool) (s, without *packing.Solution) {
 	j := w.newJudge(cost, withMarked, nil)
 	s = j.solution(j.choose())
-	w.judgeSteps, w.searchCut = w.judgeSteps+j.sim.Steps, w.searchCut || j.cut
+	w.Steps, w.cut = w.Steps+j.sim.Steps, w.cut || j.cut
 	return j.unlessReserved(s)
 }
 
-// unlessReserved returns an answer that buys nothing, where the reservations of earlier rounds
+// unlessReserved returns a solution that buys nothing, where the reservations of earlier rounds
 // leave room for all pods that a purchase would help: what the scheduler leaves on machines
 // that are still upcoming is known when they are there. It ends the judge.
-func (j *judge) unlessReserved(s *solution) (best, without *solution) {
+func (j *judge) unlessReserved(s *packing.Solution) (best, without *packing.Solution) {
 	w := j.w
-	if s.bought() == 0 || !w.HasReservations() && !w.anyMarked() {
+	if s.Bought() == 0 || !w.HasReservations() && !w.AnyMarked() {
 		j.sim.Rollback(j.begin)
 		return s, nil
 	}
@@ -49,41 +51,29 @@ func (j *judge) unlessReserved(s *solution) (best, without *solution) {
 	if !w.HasReservations() {
 		return s, without
 	}
-	if a := w.asReserved(j.cost, j.withMarked); a != nil {
+	if a := w.AsReserved(j.cost, j.withMarked); a != nil {
 		return a, without
 	}
-	if a := w.solveOnce(true, j.withMarked); a != nil && a.bought() == 0 && a.helpsAsMany(s, without) {
+	if a := w.SolveOnce(true, j.withMarked); a != nil && a.Bought() == 0 && a.HelpsAsMany(s, without) {
 		return a, without
 	}
 	return s, without
 }
 
-// helpsAsMany tells whether an answer leaves none of the pods that a purchase helps. Pods do not count that the model
-// binds without one, that nothing helps, or that are only claimed by the purchase.
-func (a *solution) helpsAsMany(purchase, without *solution) bool {
-	if a.unplaced() <= purchase.unplaced() {
-		return true
-	}
-	for i, n := range purchase.left {
-		if n += purchase.claims[i]; n < without.left[i] && a.left[i] > n {
-			return false
-		}
-	}
-	return true
-}
-
-// judgePacked returns a packing where kube-scheduler leaves nobody on it, else the packing
+// JudgePacked returns a packing where kube-scheduler leaves nobody on it, else the packing
 // with what it lacks bought at once, if that is cheaper than later. The groups stay those of
 // the expander as far as they go. Where only the size of machines tells and it differs, the search looks for a
 // purchase that saves more than wasteMargin; it costs choose then.
-func (w *Planner) judgePacked(best *solution) *solution {
-	cost, margin := w.costs()
-	if best.bought() == 0 || cost == nil || !w.judgeable() {
+func (w *Round) JudgePacked(best *packing.Solution) *packing.Solution {
+	cost, margin := w.Costs()
+	if best.Bought() == 0 || cost == nil || !w.Judgeable() {
 		return best
 	}
-	j := w.newJudge(cost, slices.ContainsFunc(best.bins, func(b bin) bool { return b.node >= 0 && b.taken() && w.Nodes[b.node].State == round.StateMarked }), nil)
+	j := w.newJudge(cost, slices.ContainsFunc(best.Bins, func(b packing.Bin) bool {
+		return b.Node >= 0 && b.Taken() && w.Nodes[b.Node].State == round.StateMarked
+	}), nil)
 	j.limit = j.sim.Steps + judgeSteps/2
-	packed := j.gathered(best.grow)
+	packed := j.gathered(best.Grow)
 	t, ok := j.try(packed, 0, math.Inf(1))
 	if ok {
 		t = j.confirm(j.repaired(t, &trial{lost: math.MaxInt}), nil)
@@ -97,7 +87,7 @@ func (w *Planner) judgePacked(best *solution) *solution {
 	if !stands {
 		best = j.solution(t)
 	}
-	w.judgeSteps, w.searchCut = w.judgeSteps+j.sim.Steps, w.searchCut || j.cut
+	w.Steps, w.cut = w.Steps+j.sim.Steps, w.cut || j.cut
 	if stands {
 		j.sim.Rollback(j.begin)
 		return best

@@ -1,4 +1,4 @@
-package scaleup
+package judge
 
 import (
 	"maps"
@@ -12,7 +12,7 @@ import (
 // where these have room for all pods in another arrangement, the scheduler may find it. Pods
 // that depend on nobody are packed anew to see that. How pods could stand that depend on others is not
 // known: for them the room of all these machines of a group together has to do, so that what is bought is
-// bought once and not twice. In the answer the same holds for what new machines have room for.
+// bought once and not twice. In the solution the same holds for what new machines have room for.
 
 // keepReserved takes pods off what is left that an earlier round counted on machines which
 // the scheduler has not used yet. It returns them by class and group.

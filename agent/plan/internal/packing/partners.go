@@ -1,4 +1,4 @@
-package scaleup
+package packing
 
 import (
 	"cmp"
@@ -9,9 +9,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
-// partners are the peers of g that this answer can use beside it: they can still be
+// Partners are the peers of g that this solution can use beside it: they can still be
 // grown or have machines coming, and take the same pods as g.
-func (v *solver) partners(g int) []int {
+func (v *Solver) Partners(g int) []int {
 	set := v.w.Peers(g)
 	if len(set) == 1 || v.anyBound(g) {
 		return []int{g}
@@ -27,9 +27,9 @@ func (v *solver) partners(g int) []int {
 
 // anyBound tells whether a pod that is left and that g would take is one to which it
 // matters where it lands: what spreads such pods is their own constraint.
-func (v *solver) anyBound(g int) bool {
+func (v *Solver) anyBound(g int) bool {
 	for i := range v.w.Demands {
-		if v.a.left[i] > 0 && v.w.Demands[i].Buys && bound(&v.w.Snapshot.Classes[v.w.Demands[i].Class]) && v.fits(i, g) {
+		if v.Solution.Left[i] > 0 && v.w.Demands[i].Buys && bound(&v.w.Snapshot.Classes[v.w.Demands[i].Class]) && v.fits(i, g) {
 			return true
 		}
 	}
@@ -37,20 +37,20 @@ func (v *solver) anyBound(g int) bool {
 }
 
 // takesSame tells whether two groups take the same of the pods that are left.
-func (v *solver) takesSame(g, o int) bool {
+func (v *Solver) takesSame(g, o int) bool {
 	for i := range v.w.Demands {
-		if v.a.left[i] > 0 && v.w.Demands[i].Buys && v.fits(i, g) != v.fits(i, o) {
+		if v.Solution.Left[i] > 0 && v.w.Demands[i].Buys && v.fits(i, g) != v.fits(i, o) {
 			return false
 		}
 	}
 	return true
 }
 
-// own is how many machines of one group this answer may still fill.
-func (v *solver) own(g int) int { return v.upcoming[g] + v.room(g) }
+// own is how many machines of one group this solution may still fill.
+func (v *Solver) own(g int) int { return v.upcoming[g] + v.room(g) }
 
 // together is how many machines several groups may fill between them.
-func (v *solver) together(set []int) int {
+func (v *Solver) together(set []int) int {
 	n := 0
 	for _, g := range set {
 		n += v.upcoming[g]
@@ -60,15 +60,15 @@ func (v *solver) together(set []int) int {
 	return n + growth.Together(v.w.State, set)
 }
 
-// pretend adds what this answer buys to the groups, or takes it off again.
-func (v *solver) pretend(sign int) {
+// pretend adds what this solution buys to the groups, or takes it off again.
+func (v *Solver) pretend(sign int) {
 	for i := range v.w.Groups {
-		v.w.Groups[i].Grow += sign * v.a.grow[i]
+		v.w.Groups[i].Grow += sign * v.Solution.Grow[i]
 	}
 }
 
-// smallest is the room that a machine of every group of a set has.
-func (v *solver) smallest(set []int) []int64 {
+// Smallest is the room that a machine of every group of a set has.
+func (v *Solver) Smallest(set []int) []int64 {
 	empty, _ := v.w.Template(&v.w.Groups[set[0]])
 	for _, g := range set[1:] {
 		other, _ := v.w.Template(&v.w.Groups[g])
@@ -85,7 +85,7 @@ func (v *solver) smallest(set []int) []int64 {
 
 // next is the group of a set that gets the next machine: one whose machine is upcoming
 // already; else the smallest by what it then has, and of those the first by its ID.
-func (v *solver) next(set []int, chosen int) int {
+func (v *Solver) next(set []int, chosen int) int {
 	if len(set) == 1 {
 		return chosen
 	}
@@ -100,7 +100,7 @@ func (v *solver) next(set []int, chosen int) int {
 	}
 	return slices.MinFunc(open, func(a, b int) int {
 		ga, gb := &v.w.Groups[a], &v.w.Groups[b]
-		return cmp.Or(cmp.Compare(ga.Size+ga.Grow+v.a.grow[a], gb.Size+gb.Grow+v.a.grow[b]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(ga.Size+ga.Grow+v.Solution.Grow[a], gb.Size+gb.Grow+v.Solution.Grow[b]), cmp.Compare(a, b))
 	})
 }
 

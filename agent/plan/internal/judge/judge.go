@@ -1,4 +1,4 @@
-package scaleup
+package judge
 
 import (
 	"maps"
@@ -33,7 +33,7 @@ const (
 
 // judge holds purchases against a model of kube-scheduler.
 type judge struct {
-	w          *Planner
+	w          *Round
 	sim        *schedsim.Sim
 	waits      []queued
 	queues     [judgeConfirms][]podRun // see queue
@@ -62,14 +62,14 @@ type judge struct {
 	begin      schedsim.Mark
 }
 
-// judgeable tells whether this round's purchases can be judged: whether it is known whom upcoming
+// Judgeable tells whether this round's purchases can be judged: whether it is known whom upcoming
 // machines are for, and whether the round is small enough.
-func (w *Planner) judgeable() bool {
+func (w *Round) Judgeable() bool {
 	return w.tooLarge == "" && len(w.Groups) > 0 && len(w.Next.OrphanedUpcoming) == 0
 }
 
-// measure finds out what of the round is too much to be judged. It costs C + N + G.
-func (w *Planner) measure() {
+// Measure finds out what of the round is too much to be judged. It costs C + N + G.
+func (w *Round) Measure() {
 	pods, nodes := 0, len(w.Nodes)
 	for i := range w.Demands {
 		pods += w.Demands[i].Count()
@@ -78,18 +78,14 @@ func (w *Planner) measure() {
 		nodes += w.Groups[g].Upcoming + w.Groups[g].Grow
 	}
 	w.tooLarge = exceedsJudging(pods, len(w.Demands), nodes, len(w.Groups))
-}
-
-// anyMarked tells whether a node is being emptied.
-func (w *Planner) anyMarked() bool {
-	return slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.State == round.StateMarked })
+	w.ListPods = w.tooLarge == "" // the next round can judge contents
 }
 
 // newJudge builds the cluster as it is, with what is upcoming, puts the contents on it that are given, and
 // binds what has room beside. It costs the nodes with their pods, what schedsim.New costs, and the pods.
 // With letters: N + U, the pods that run, C*G, and Sim.Bind of P.
-func (w *Planner) newJudge(cost []float64, withMarked bool, contents []content) *judge {
-	j := &judge{w: w, cost: cost, lost: -1, withMarked: withMarked, most: max(w.searchSteps-w.judgeSteps, min(judgeSteps, w.searchSteps))}
+func (w *Round) newJudge(cost []float64, withMarked bool, contents []content) *judge {
+	j := &judge{w: w, cost: cost, lost: -1, withMarked: withMarked, most: max(w.Budget-w.Steps, min(judgeSteps, w.Budget))}
 	j.buildCluster()
 	j.begin = j.sim.Mark()
 	for i := range w.Demands { // pods for which nothing is bought: they get room on nodes at most
@@ -131,14 +127,14 @@ func (w *Planner) newJudge(cost []float64, withMarked bool, contents []content) 
 func (j *judge) collectGroups() {
 	w := j.w
 	j.balanced = make([][]int, len(w.Groups))
-	v := w.newSolver(false)
+	v := w.NewSolver(false)
 	for g := range w.Groups {
 		if j.rooms[g] == nil || !w.Groups[g].CanGrow() || slices.ContainsFunc(j.groups, func(o int) bool { return slices.Contains(j.balanced[o], g) || j.alike(g, o) }) {
 			continue
 		}
-		if set := v.partners(g); len(set) > 1 {
+		if set := v.Partners(g); len(set) > 1 {
 			j.balanced[g] = set
-			j.rooms[g] = v.smallest(set)
+			j.rooms[g] = v.Smallest(set)
 		}
 		j.groups = append(j.groups, g)
 	}
@@ -215,8 +211,8 @@ func (j *judge) gathered(x []int) []int {
 func (j *judge) buildCluster() {
 	w := j.w
 	cfg := schedsim.Config{Classes: w.Snapshot.Classes, Namespaces: w.Snapshot.Namespaces, Dimensions: w.Dimensions, Replicated: make([]bool, len(w.Snapshot.Classes))}
-	if w.topology != nil {
-		cfg.State = w.topology.State
+	if w.Topology != nil {
+		cfg.State = w.Topology.State
 	}
 	listed := make([]bool, len(w.Snapshot.Classes))
 	for i := range w.Demands {
@@ -240,7 +236,7 @@ func (j *judge) buildCluster() {
 			open := n.OpenShape()
 			shape = &open
 		}
-		if !w.isOpen(n, j.withMarked) {
+		if !w.IsOpen(n, j.withMarked) {
 			room = none
 		}
 		j.sim.AddNode(schedsim.Node{Info: shape, Allocatable: n.Allocatable, Room: room, Known: true, InState: i})
@@ -319,7 +315,7 @@ func (j *judge) collectReserved() {
 			some[g] = true
 		}
 	}
-	v := w.newSolver(false)
+	v := w.NewSolver(false)
 	j.reserved = make(map[int][]int)
 	for i := range w.Demands {
 		k := &w.Demands[i]
@@ -327,7 +323,7 @@ func (j *judge) collectReserved() {
 			if !some[g] || j.rooms[g] == nil || !j.takes(k.Class, g) || j.excluded(k.Class, g) {
 				continue
 			}
-			if n := v.reserved(i, g); n > 0 {
+			if n := v.Reserved(i, g); n > 0 {
 				if j.reserved[k.Class] == nil {
 					j.reserved[k.Class] = make([]int, len(w.Groups))
 				}

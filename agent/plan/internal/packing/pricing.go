@@ -1,4 +1,4 @@
-package scaleup
+package packing
 
 import (
 	"cmp"
@@ -28,15 +28,15 @@ type pricing struct {
 const noPriority = math.MinInt
 
 // expander compares two options; negative: the first is better.
-type expander func(w *Planner, a, b *option) int
+type expander func(w *Packer, a, b *option) int
 
 // expanderBy are the expanders by the names that Cluster Autoscaler gives them.
 var expanderBy = map[string]expander{
-	"least-waste": func(_ *Planner, a, b *option) int {
+	"least-waste": func(_ *Packer, a, b *option) int {
 		return cmp.Compare(math.Round(a.waste*1e9), math.Round(b.waste*1e9))
 	},
-	"most-pods":   func(_ *Planner, a, b *option) int { return cmp.Compare(b.pods, a.pods) },
-	"least-nodes": func(_ *Planner, a, b *option) int { return cmp.Compare(a.fresh, b.fresh) },
+	"most-pods":   func(_ *Packer, a, b *option) int { return cmp.Compare(b.pods, a.pods) },
+	"least-nodes": func(_ *Packer, a, b *option) int { return cmp.Compare(a.fresh, b.fresh) },
 	"price":       byPrice,
 	"priority":    byPriority,
 	"random":      byRandom,
@@ -47,7 +47,7 @@ func Expanders() []string { return slices.Sorted(maps.Keys(expanderBy)) }
 
 // expanderNames are the expanders that Policy.Expander names, without unknown ones. Where every
 // group has a price, least-waste goes by money first.
-func (w *Planner) expanderNames() []string {
+func (w *Packer) expanderNames() []string {
 	if w.pricing.names != nil {
 		return w.pricing.names
 	}
@@ -63,12 +63,12 @@ func (w *Planner) expanderNames() []string {
 }
 
 // priced tells whether every group has a price.
-func (w *Planner) priced() bool {
+func (w *Packer) priced() bool {
 	return !slices.ContainsFunc(w.Groups, func(g round.Group) bool { return g.Price <= 0 })
 }
 
 // expanders is the chain of names.
-func (w *Planner) expanders() []expander {
+func (w *Packer) expanders() []expander {
 	if w.pricing.chain == nil {
 		for _, name := range w.expanderNames() {
 			w.pricing.chain = append(w.pricing.chain, expanderBy[name])
@@ -98,7 +98,7 @@ func UnknownExpanders(names string) []string {
 
 // byPrice takes what buys the most for its price: the price of the new machines by
 // what the pods on them ask for. A group without a price comes after those with one.
-func byPrice(w *Planner, a, b *option) int {
+func byPrice(w *Packer, a, b *option) int {
 	pa, pb := w.Groups[a.group].Price, w.Groups[b.group].Price
 	if none := cmp.Compare(intOf(pa <= 0), intOf(pb <= 0)); none != 0 || pa <= 0 {
 		return none
@@ -113,12 +113,12 @@ func fixedPoint(x float64) float64 { return math.Round(x * 1e9) }
 // byPriority takes the group of the highest priority: its own from groups.yaml, else
 // the highest entry of the live map that finds its ID. Groups without one come last,
 // which is Cluster Autoscaler's "dropped unless nothing matches".
-func byPriority(w *Planner, a, b *option) int {
+func byPriority(w *Packer, a, b *option) int {
 	p := w.priorities()
 	return cmp.Compare(p[b.group], p[a.group])
 }
 
-func (w *Planner) priorities() []int {
+func (w *Packer) priorities() []int {
 	if w.pricing.priority != nil {
 		return w.pricing.priority
 	}
@@ -150,11 +150,11 @@ func (w *Planner) priorities() []int {
 
 // byRandom draws lots: by Policy.RandomSeed, the pods that want room and the groups, so
 // that a replayed round draws the same and another round another.
-func byRandom(w *Planner, a, b *option) int {
+func byRandom(w *Packer, a, b *option) int {
 	return cmp.Compare(w.draw(a.group), w.draw(b.group))
 }
 
-func (w *Planner) draw(g int) uint64 {
+func (w *Packer) draw(g int) uint64 {
 	if !w.pricing.drawn {
 		h := fnv.New64a()
 		fmt.Fprintln(h, w.Policy.RandomSeed)
@@ -177,7 +177,7 @@ func (w *Planner) draw(g int) uint64 {
 }
 
 // CheckExpanders says what is wrong with the choice of expanders.
-func (w *Planner) CheckExpanders() {
+func (w *Packer) CheckExpanders() {
 	if bad := UnknownExpanders(w.Policy.Expander); len(bad) > 0 {
 		w.Held("cluster", "cluster", decision.RuleExpander, "unknown expander %s; this build knows %s", strings.Join(bad, ", "), strings.Join(Expanders(), ", "))
 	}
@@ -203,11 +203,11 @@ func intOf(b bool) int {
 // no reason to leave the habits of least-waste.
 const wasteMargin = 0.03
 
-// costs is the cost of a machine of each group to the first expander, and the share that another purchase than the
+// Costs is the cost of a machine of each group to the first expander, and the share that another purchase than the
 // expander's must save. The cost is 1 for least-nodes, the price for price and, where every group has one, for
 // least-waste, and else the size of the machine. It is nil for the other expanders: an operator wants their order of
 // groups kept.
-func (w *Planner) costs() (cost []float64, margin float64) {
+func (w *Packer) Costs() (cost []float64, margin float64) {
 	first := w.expanderNames()[0]
 	cost = make([]float64, len(w.Groups))
 	for g := range cost {

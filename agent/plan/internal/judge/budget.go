@@ -1,25 +1,27 @@
-package scaleup
+package judge
 
 import (
 	"fmt"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 )
 
-// tellBudget counts what the parts of scale-up have spent, and says in the Plan which of them
+// TellBudget counts what the parts of scale-up have spent, and says in the Plan which of them
 // ended for lack of steps. A search that ends because more of it costs more than it saves
 // is no such part (see judge.choose), and neither is a round that buys nothing: finding room
-// on nodes and packing have no budget. Every answer helps all pods that a machine helps; a coarse one may
+// on nodes and packing have no budget. Every solution helps all pods that a machine helps; a coarse one may
 // be dearer. The next round has a budget of its own, and only the pods that are left then.
-func (w *Planner) tellBudget(best *solution) {
-	w.Spent.Add(budget.Search, w.judgeSteps)
-	if best.bought() == 0 {
+func (w *Round) TellBudget(best *packing.Solution) {
+	w.Spent.Add(budget.Search, w.Steps)
+	if best.Bought() == 0 {
 		return
 	}
-	if cost, _ := w.costs(); cost != nil && w.tooLarge != "" {
+	if cost, _ := w.Costs(); cost != nil && w.tooLarge != "" {
 		w.BudgetSpent(budget.Search, "%s are too many to hold purchases against a model of kube-scheduler; what packing finds is bought", w.tooLarge)
 	}
-	if w.searchCut {
+	if w.cut {
 		w.BudgetSpent(budget.Search, "the best purchase that was found by then is made")
 	}
 }

@@ -1,4 +1,4 @@
-package scaleup
+package packing
 
 import (
 	"cmp"
@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// fewerMachinesFactor is how much more an answer with fewer machines may cost: every machine
+	// fewerMachinesFactor is how much more a solution with fewer machines may cost: every machine
 	// has costs of its own (DaemonSets, an address, a start) that no price tells.
 	fewerMachinesFactor = 1.05
 	maxSmallerGroups    = 3 // smaller groups that are tried beneath one
 )
 
-// twoSizePacking answers with machines of two sizes. Where pods keep away from each other, so
+// twoSizePacking packs into machines of two sizes. Where pods keep away from each other, so
 // many machines must come that most of them may be small; what these cannot hold makes
 // a few of them large.
-func (v *solver) twoSizePacking(o *option, p *binpack.Problem) *option {
+func (v *Solver) twoSizePacking(o *option, p *binpack.Problem) *option {
 	n, axis := p.LowerBoundFrom(v.w.Dimensions.Len())
 	if n < 2 || n > p.Limit || o.k.Unplaced() > 0 || len(o.set) > 1 || v.upcoming[o.group] > 0 {
 		return nil
@@ -49,7 +49,7 @@ func (v *solver) twoSizePacking(o *option, p *binpack.Problem) *option {
 }
 
 // smallerGroups are the largest groups of which n machines would not be enough.
-func (v *solver) smallerGroups(than int, p *binpack.Problem, n int) []int {
+func (v *Solver) smallerGroups(than int, p *binpack.Problem, n int) []int {
 	per := make([]int64, v.w.Dimensions.Len())
 	for i := range p.Items {
 		for j := range per {
@@ -60,7 +60,7 @@ func (v *solver) smallerGroups(than int, p *binpack.Problem, n int) []int {
 	var out []int
 	for x := len(ladder) - 1; x >= 0 && len(out) < maxSmallerGroups; x-- {
 		g := ladder[x]
-		if v.cost(g) >= v.cost(than) || v.w.topology != nil && v.w.topology.GroupDomain[g] != v.w.topology.GroupDomain[than] || v.room(g) < n {
+		if v.cost(g) >= v.cost(than) || v.w.Topology != nil && v.w.Topology.GroupDomain[g] != v.w.Topology.GroupDomain[than] || v.room(g) < n {
 			continue
 		}
 		empty, _ := v.w.Template(&v.w.Groups[g])
@@ -76,7 +76,7 @@ func (v *solver) smallerGroups(than int, p *binpack.Problem, n int) []int {
 
 // packOnSmaller packs in an order into n machines of group g and makes as many of them machines of the
 // option's group as the rest needs.
-func (v *solver) packOnSmaller(o *option, p *binpack.Problem, order []int, n, axis, g int) *option {
+func (v *Solver) packOnSmaller(o *option, p *binpack.Problem, order []int, n, axis, g int) *option {
 	empty, _ := v.w.Template(&v.w.Groups[g])
 	narrow := *p
 	narrow.Limit, narrow.Empty = n, empty
@@ -114,7 +114,7 @@ func (v *solver) packOnSmaller(o *option, p *binpack.Problem, order []int, n, ax
 }
 
 // total is what the machines of an option cost.
-func (v *solver) total(o *option) float64 {
+func (v *Solver) total(o *option) float64 {
 	sum := 0.0
 	for x, f := range o.k.Fresh {
 		g := o.group

@@ -1,4 +1,4 @@
-package scaleup
+package judge
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package scaleup
+package packing
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ type option struct {
 
 // pick returns the best option of all groups that are not done, nil when there is
 // none.
-func (v *solver) pick() *option {
+func (v *Solver) pick() *option {
 	var best *option
 	var all []*option
 	for _, g := range v.shortlist() {
@@ -47,32 +47,32 @@ func (v *solver) pick() *option {
 }
 
 // limit is how many machines of a group and of those that are balanced with it this
-// answer may still fill: those that are upcoming, and those that may be bought.
-func (v *solver) limit(g int) int {
-	if set := v.partners(g); len(set) > 1 {
+// solution may still fill: those that are upcoming, and those that may be bought.
+func (v *Solver) limit(g int) int {
+	if set := v.Partners(g); len(set) > 1 {
 		return v.together(set)
 	}
 	return v.own(g)
 }
 
-func (v *solver) optionFor(g, limit int) *option {
+func (v *Solver) optionFor(g, limit int) *option {
 	gr := &v.w.Groups[g]
 	if limit <= 0 || gr.Template.Unknown != "" {
 		return nil
 	}
 	pick := func(i int) int {
-		if !v.w.Demands[i].Buys || v.a.left[i] == 0 || !v.fits(i, g) {
+		if !v.w.Demands[i].Buys || v.Solution.Left[i] == 0 || !v.fits(i, g) {
 			return 0
 		}
-		return v.a.left[i]
+		return v.Solution.Left[i]
 	}
-	set := v.partners(g)
-	p, which := v.problemOf(pick, v.smallest(set), limit)
+	set := v.Partners(g)
+	p, which := v.problemOf(pick, v.Smallest(set), limit)
 	if len(p.Items) == 0 {
 		return nil
 	}
 	o := &option{group: g, k: binpack.Pack(p), which: which, set: set}
-	if k, ok := p.PackHostSpread(v.w.topology.HostSpread(g), o.k.Bins); ok {
+	if k, ok := p.PackHostSpread(v.w.Topology.HostSpread(g), o.k.Bins); ok {
 		o.k = k
 	}
 	o.fresh = o.k.Bins
@@ -89,8 +89,8 @@ func (v *solver) optionFor(g, limit int) *option {
 	return o
 }
 
-// room is how many machines a group may still add to this answer.
-func (v *solver) room(g int) int {
+// room is how many machines a group may still add to this solution.
+func (v *Solver) room(g int) int {
 	v.pretend(1)
 	defer v.pretend(-1)
 	return growth.Of(v.w.State, &v.w.Groups[g], math.MaxInt32).Count
@@ -118,7 +118,7 @@ func (o *option) measure(p *binpack.Problem) {
 // better orders options: what costs nothing first, and of that what leaves nothing
 // open; then the expander; then fewer machines; then the group's ID (the order in
 // which they come).
-func (v *solver) better(a, b *option) bool {
+func (v *Solver) better(a, b *option) bool {
 	if free := cmp.Compare(min(a.fresh, 1), min(b.fresh, 1)); free != 0 {
 		return free < 0
 	}
@@ -134,9 +134,9 @@ func (v *solver) better(a, b *option) bool {
 }
 
 // anyDemand tells whether any pod is left that machines may be bought for.
-func (v *solver) anyDemand() bool {
+func (v *Solver) anyDemand() bool {
 	for i := range v.w.Demands {
-		if k := &v.w.Demands[i]; k.Buys && !k.PerPod && v.a.left[i] > 0 {
+		if k := &v.w.Demands[i]; k.Buys && !k.PerPod && v.Solution.Left[i] > 0 {
 			return true
 		}
 	}

@@ -1,9 +1,11 @@
-package scaleup
+package judge
 
 import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -47,7 +49,7 @@ func (l *contentList) add(m machineNumber, class, n int) {
 
 // contents are those of the Memory, by group and machine. It costs the reservations, the pods that wait
 // and the pods of nodes that are upcoming or have just become Ready.
-func (w *Planner) contents() []content {
+func (w *Round) contents() []content {
 	of := make(map[cluster.PodKey]machineNumber)
 	for _, r := range w.Memory.Reservations {
 		if g, known := w.ByID[r.Group]; known && r.Machine > 0 {
@@ -91,7 +93,7 @@ type missingPods struct {
 }
 
 // missingByOwner are the pods that controllers had still to make when machines were bought for them.
-func (w *Planner) missingByOwner() map[cluster.UID][]missingPods {
+func (w *Round) missingByOwner() map[cluster.UID][]missingPods {
 	out := make(map[cluster.UID][]missingPods)
 	for _, r := range w.Memory.MissingByMachine {
 		if g, known := w.ByID[r.Group]; known && r.Machine > 0 && r.Pods > 0 {
@@ -113,7 +115,7 @@ func (l *contentList) addMissing(from []missingPods, class, most int) {
 }
 
 // findNodes finds the nodes where some pods of a content run already.
-func (w *Planner) findNodes(l *contentList, of map[cluster.PodKey]machineNumber) {
+func (w *Round) findNodes(l *contentList, of map[cluster.PodKey]machineNumber) {
 	for _, i := range w.NewNodes() {
 		for p := range w.Nodes[i].Pods {
 			if m, has := of[w.Nodes[i].Pods[p].Key]; has && m.group == w.Nodes[i].Group {
@@ -125,17 +127,17 @@ func (w *Planner) findNodes(l *contentList, of map[cluster.PodKey]machineNumber)
 	}
 }
 
-// asReserved is the answer that buys nothing and has each pod on the machine that earlier rounds chose for it; nil:
+// AsReserved is the solution that buys nothing and has each pod on the machine that earlier rounds chose for it; nil:
 // there are no contents, or a purchase would still help a pod.
 // It costs a judge and three trials.
-func (w *Planner) asReserved(cost []float64, withMarked bool) *solution {
+func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 	contents := w.contents()
 	if len(contents) == 0 {
 		return nil
 	}
 	j := w.newJudge(cost, withMarked, contents)
 	defer j.sim.Rollback(j.begin)
-	defer func() { w.judgeSteps += j.sim.Steps }()
+	defer func() { w.Steps += j.sim.Steps }()
 	nothing := make([]int, len(j.cost))
 	m := j.sim.Mark()
 	left, _ := j.run(nothing, 0, math.Inf(1))

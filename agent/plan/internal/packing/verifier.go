@@ -1,4 +1,4 @@
-package scaleup
+package packing
 
 import (
 	"cmp"
@@ -10,19 +10,19 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
-// verify holds an answer against the scheduler's own rules: it puts the constrained pods where
-// the answer has them, in an order that the rules allow. What is not allowed in any is
-// taken out and placed pod by pod. It tells whether the answer stands; when the packer
+// verify holds a solution against the scheduler's own rules: it puts the constrained pods where
+// the solution has them, in an order that the rules allow. What is not allowed in any is
+// taken out and placed pod by pod. It tells whether the solution stands; when the packer
 // was wrong about most of a class, that class is hard from now on, and the question is
 // to be asked again.
-func (v *solver) verify() bool {
-	b := v.w.topology
+func (v *Solver) verify() bool {
+	b := v.w.Topology
 	if b == nil {
 		return true
 	}
 	mark := b.State.Mark()
 	defer b.State.Rollback(mark)
-	r := &verifier{v: v, b: b, st: b.State, nodes: make([]int, 0, len(v.a.bins))}
+	r := &verifier{v: v, b: b, st: b.State, nodes: make([]int, 0, len(v.Solution.Bins))}
 	if wrong := r.run(); wrong && v.mayAsk {
 		return false
 	}
@@ -30,9 +30,9 @@ func (v *solver) verify() bool {
 	return true
 }
 
-// verifier is the world while an answer comes true.
+// verifier is the world while a solution comes true.
 type verifier struct {
-	v     *solver
+	v     *Solver
 	b     *topology.Topology
 	st    *fit.State
 	nodes []int // by place: its node in st, -1: not there yet
@@ -48,13 +48,13 @@ type placement struct {
 // whether a class turned out to be hard.
 func (r *verifier) run() (wrong bool) {
 	r.collect()
-	for i := range r.v.a.bins {
-		r.nodes = append(r.nodes, r.v.a.bins[i].node)
+	for i := range r.v.Solution.Bins {
+		r.nodes = append(r.nodes, r.v.Solution.Bins[i].Node)
 	}
 	r.put(true)
-	for i := range r.v.a.bins {
+	for i := range r.v.Solution.Bins {
 		if r.nodes[i] < 0 {
-			r.nodes[i] = r.addMachine(r.v.a.bins[i].group)
+			r.nodes[i] = r.addMachine(r.v.Solution.Bins[i].Group)
 		}
 	}
 	r.followAssignment()
@@ -159,8 +159,8 @@ func (r *verifier) collect() {
 	v := r.v
 	count := make([]int32, len(r.b.Constrained)) // by class
 	all := int32(0)
-	for p := range v.a.bins {
-		for _, t := range v.a.bins[p].portions {
+	for p := range v.Solution.Bins {
+		for _, t := range v.Solution.Bins[p].Portions {
 			if class := v.w.Demands[t.Item].Class; r.b.Constrained[class] {
 				count[class]++
 				all++
@@ -176,8 +176,8 @@ func (r *verifier) collect() {
 		}
 	}
 	r.items = make([]placement, all)
-	for p := range v.a.bins {
-		for k, t := range v.a.bins[p].portions {
+	for p := range v.Solution.Bins {
+		for k, t := range v.Solution.Bins[p].Portions {
 			if class := v.w.Demands[t.Item].Class; r.b.Constrained[class] {
 				r.items[count[class]] = placement{t.Item, p, k, t.N}
 				count[class]++
@@ -210,7 +210,7 @@ func (r *verifier) round(items []placement, class int, there bool) bool {
 		for i := range items {
 			it := &items[i]
 			node := r.nodes[it.bin]
-			if it.left == 0 || node < 0 || there && (r.v.a.bins[it.bin].node < 0 || r.b.Rank[class] == topology.RankZones && r.b.Domains > 1) {
+			if it.left == 0 || node < 0 || there && (r.v.Solution.Bins[it.bin].Node < 0 || r.b.Rank[class] == topology.RankZones && r.b.Domains > 1) {
 				continue
 			}
 			if n := min(it.left, r.st.MaxFit(class, node)); n > 0 {
@@ -223,31 +223,31 @@ func (r *verifier) round(items []placement, class int, there bool) bool {
 	return any
 }
 
-// removeFromSolution takes pods out of the answer.
+// removeFromSolution takes pods out of the solution.
 func (r *verifier) removeFromSolution(it *placement) {
 	v := r.v
-	pl := &v.a.bins[it.bin]
-	pl.portions = slices.Clone(pl.portions)
-	pl.portions[it.portion].N -= it.left
-	binpack.Sub(pl.room, v.w.size(v.w.Demands[it.demand].Class), -it.left)
+	pl := &v.Solution.Bins[it.bin]
+	pl.Portions = slices.Clone(pl.Portions)
+	pl.Portions[it.portion].N -= it.left
+	binpack.Sub(pl.Room, v.w.Size(v.w.Demands[it.demand].Class), -it.left)
 	v.on = nil
-	v.a.left[it.demand] += it.left
-	if pl.node >= 0 && v.w.Nodes[pl.node].State != round.StateUpcoming {
-		v.a.on[it.demand] -= it.left
+	v.Solution.Left[it.demand] += it.left
+	if pl.Node >= 0 && v.w.Nodes[pl.Node].State != round.StateUpcoming {
+		v.Solution.On[it.demand] -= it.left
 		return
 	}
-	v.add(it.demand, pl.group, -it.left, pl.fresh)
+	v.add(it.demand, pl.Group, -it.left, pl.Fresh)
 }
 
 // placeSingly places what is left of the constrained pods by the rules alone: on nodes, on the
-// machines of this answer and, where that is not enough, on one machine more of the
+// machines of this solution and, where that is not enough, on one machine more of the
 // group that the expander would take. It goes round, as one pod's place can be what
 // another waits for.
 func (r *verifier) placeSingly() {
 	v := r.v
 	order := make([]int, 0, len(v.w.Demands))
 	for i := range v.w.Demands {
-		if v.a.left[i] > 0 && r.b.Constrained[v.w.Demands[i].Class] {
+		if v.Solution.Left[i] > 0 && r.b.Constrained[v.w.Demands[i].Class] {
 			order = append(order, i)
 		}
 	}
@@ -260,7 +260,7 @@ func (r *verifier) placeSingly() {
 			progress = r.placeOn(i) || progress
 		}
 		for _, i := range order {
-			for v.w.Demands[i].Buys && v.a.left[i] > 0 && r.addBin(i) {
+			for v.w.Demands[i].Buys && v.Solution.Left[i] > 0 && r.addBin(i) {
 				progress = true
 				r.placeOn(i)
 			}
@@ -274,12 +274,12 @@ func (r *verifier) placeOn(i int) bool {
 	v := r.v
 	k := &v.w.Demands[i]
 	any := false
-	for progress := true; progress && v.a.left[i] > 0; {
+	for progress := true; progress && v.Solution.Left[i] > 0; {
 		progress = false
-		for p := range v.a.bins {
-			pl := &v.a.bins[p]
-			n := min(v.a.left[i], binpack.MaxFit(pl.room, v.w.Dimensions.Class(k.Class)))
-			if n <= 0 || !k.Buys && pl.fresh || !v.passes(k.Class, pl) {
+		for p := range v.Solution.Bins {
+			pl := &v.Solution.Bins[p]
+			n := min(v.Solution.Left[i], binpack.MaxFit(pl.Room, v.w.Dimensions.Class(k.Class)))
+			if n <= 0 || !k.Buys && pl.Fresh || !v.passes(k.Class, pl) {
 				continue
 			}
 			if n = min(n, r.st.MaxFit(k.Class, r.nodes[p])); n > 0 {
@@ -293,20 +293,9 @@ func (r *verifier) placeOn(i int) bool {
 
 // putOn puts pods of a demand on a place.
 func (r *verifier) putOn(i, p, n int) {
-	v := r.v
-	pl := &v.a.bins[p]
-	class := v.w.Demands[i].Class
-	r.st.Put(class, r.nodes[p], n)
-	binpack.Sub(pl.room, v.w.size(class), n)
-	v.on = nil
-	v.use(pl, i, n)
-	pl.portions = append(slices.Clip(pl.portions), binpack.Portion{Item: i, N: n})
-	v.a.left[i] -= n
-	if pl.node >= 0 && v.w.Nodes[pl.node].State != round.StateUpcoming {
-		v.a.on[i] += n
-		return
-	}
-	v.add(i, pl.group, n, pl.fresh)
+	r.st.Put(r.v.w.Demands[i].Class, r.nodes[p], n)
+	r.v.on = nil
+	r.v.Put(&r.v.Solution.Bins[p], i, n)
 }
 
 // addBin adds one machine that would take a pod of a demand: of the best group that has one
@@ -326,12 +315,12 @@ func (r *verifier) addBin(i int) bool {
 		}
 		fresh := v.upcoming[g] == 0
 		if fresh {
-			v.a.grow[g]++
+			v.Solution.Grow[g]++
 		} else {
 			v.upcoming[g]--
 		}
 		empty, _ := v.w.Template(&v.w.Groups[g])
-		v.a.bins = append(v.a.bins, bin{node: -1, group: g, room: slices.Clone(empty), fresh: fresh})
+		v.Solution.Bins = append(v.Solution.Bins, Bin{Node: -1, Group: g, Room: slices.Clone(empty), Fresh: fresh})
 		r.nodes = append(r.nodes, node)
 		return true
 	}
@@ -339,7 +328,7 @@ func (r *verifier) addBin(i int) bool {
 }
 
 // preferred are the groups whose machine has room for a demand, the best first.
-func (v *solver) preferred(i int) []int {
+func (v *Solver) preferred(i int) []int {
 	k := &v.w.Demands[i]
 	var options []*option
 	for g := range v.w.Groups {
@@ -348,10 +337,10 @@ func (v *solver) preferred(i int) []int {
 			continue
 		}
 		empty, shape := v.w.Template(gr)
-		if binpack.MaxFit(empty, v.w.Dimensions.Class(k.Class)) == 0 || !fit.Passes(&v.w.Snapshot.Classes[k.Class], shape) || !v.w.topology.Reachable(k.Class, g) {
+		if binpack.MaxFit(empty, v.w.Dimensions.Class(k.Class)) == 0 || !fit.Passes(&v.w.Snapshot.Classes[k.Class], shape) || !v.w.Topology.Reachable(k.Class, g) {
 			continue
 		}
-		p := &binpack.Problem{Empty: empty, Limit: v.own(g), Items: []binpack.Item{{Size: v.w.size(k.Class), Count: v.a.left[i], Fresh: true}}}
+		p := &binpack.Problem{Empty: empty, Limit: v.own(g), Items: []binpack.Item{{Size: v.w.Size(k.Class), Count: v.Solution.Left[i], Fresh: true}}}
 		o := &option{group: g, k: binpack.Pack(p), which: []int{i}}
 		o.fresh = max(o.k.Bins-v.upcoming[g], 0)
 		o.measure(p)
@@ -377,11 +366,11 @@ func (v *solver) preferred(i int) []int {
 func (r *verifier) dropEmpty() {
 	v := r.v
 	v.on = nil
-	v.a.bins = slices.DeleteFunc(v.a.bins, func(p bin) bool {
-		if p.node >= 0 || !p.fresh || slices.ContainsFunc(p.portions, func(t binpack.Portion) bool { return t.N > 0 }) {
+	v.Solution.Bins = slices.DeleteFunc(v.Solution.Bins, func(p Bin) bool {
+		if p.Node >= 0 || !p.Fresh || slices.ContainsFunc(p.Portions, func(t binpack.Portion) bool { return t.N > 0 }) {
 			return false
 		}
-		v.a.grow[p.group]--
+		v.Solution.Grow[p.Group]--
 		return true
 	})
 }

@@ -1,19 +1,18 @@
-package scaleup
+package judge
 
 import (
 	"maps"
 	"math"
 	"slices"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 )
 
-// solution is the answer with a purchase, each pod where the model has put it. Where the machines
+// solution is the solution with a purchase, each pod where the model has put it. Where the machines
 // have no room for the pods of the second purchase, it is bought too: these pods are put on its
 // machines, as the next round would do it.
 // It costs two trials, one for each group that is bought, and P.
-func (j *judge) solution(t trial) *solution {
+func (j *judge) solution(t trial) *packing.Solution {
 	w := j.w
 	both := t.machines
 	if t.open > 0 {
@@ -27,17 +26,17 @@ func (j *judge) solution(t trial) *solution {
 	left, _ := j.run(t.machines, 0, math.Inf(1))
 	j.runSecond(x, both, left)
 	stuck := j.stuckOf(both, left)
-	v := w.newSolver(j.withMarked)
-	v.a.reasons = reasons
-	copy(v.a.grow, both)
+	v := w.NewSolver(j.withMarked)
+	v.Solution.Reasons = reasons
+	copy(v.Solution.Grow, both)
 	at := make(map[int]int) // places by node
-	for p := range v.a.bins {
-		at[v.a.bins[p].node] = p
+	for p := range v.Solution.Bins {
+		at[v.Solution.Bins[p].Node] = p
 	}
 	node := len(w.Nodes)
 	place := func(g int, fresh bool) {
-		at[node] = len(v.a.bins)
-		v.a.bins = append(v.a.bins, bin{node: -1, group: g, room: slices.Clone(j.rooms[g]), used: true, fresh: fresh})
+		at[node] = len(v.Solution.Bins)
+		v.Solution.Bins = append(v.Solution.Bins, packing.Bin{Node: -1, Group: g, Room: slices.Clone(j.rooms[g]), Used: true, Fresh: fresh})
 		node++
 	}
 	for _, g := range j.upcoming {
@@ -58,7 +57,7 @@ func (j *judge) solution(t trial) *solution {
 		j.assign(v, at, demands[p.Class], p.Node, p.Count)
 	}
 	j.assignReserved(v, demands, stuck)
-	return &v.a
+	return &v.Solution
 }
 
 // runSecond adds the machines of a second purchase, and puts pods on them that the first one leaves.
@@ -72,27 +71,19 @@ func (j *judge) runSecond(first, both []int, left map[int]int) {
 }
 
 // assign writes pods of a class on a node down for the demands of the class.
-func (j *judge) assign(v *solver, at map[int]int, demands []int, node, count int) {
+func (j *judge) assign(v *packing.Solver, at map[int]int, demands []int, node, count int) {
 	place, has := at[node]
 	if !has {
 		return
 	}
-	pl := &v.a.bins[place]
+	pl := &v.Solution.Bins[place]
 	for _, i := range demands {
-		n := min(count, v.a.left[i])
-		if n == 0 || !v.w.Demands[i].Buys && pl.fresh {
+		n := min(count, v.Solution.Left[i])
+		if n == 0 || !j.w.Demands[i].Buys && pl.Fresh {
 			continue
 		}
 		count -= n
-		v.a.left[i] -= n
-		binpack.Sub(pl.room, v.w.size(v.w.Demands[i].Class), n)
-		v.use(pl, i, n)
-		pl.portions = append(pl.portions, binpack.Portion{Item: i, N: n})
-		if pl.node < 0 || v.w.Nodes[pl.node].State == round.StateUpcoming {
-			v.add(i, pl.group, n, pl.fresh)
-		} else {
-			v.a.on[i] += n
-		}
+		v.Put(pl, i, n)
 	}
 }
 
@@ -107,13 +98,13 @@ func (j *judge) stuckOf(x []int, left map[int]int) map[int]int {
 
 // assignReserved lets pods that are on no machine go on counting on machines that the scheduler has not used
 // yet, and on the new ones, as far as the room there could hold them: without those that are stuck.
-func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]int) {
+func (j *judge) assignReserved(v *packing.Solver, demands map[int][]int, stuck map[int]int) {
 	left := make(map[int]int)
-	v.a.claims = make([]int, len(v.a.left))
+	v.Solution.Claims = make([]int, len(v.Solution.Left))
 	for c, all := range demands {
 		for _, i := range all {
-			if v.w.Demands[i].Buys {
-				left[c] += v.a.left[i]
+			if j.w.Demands[i].Buys {
+				left[c] += v.Solution.Left[i]
 			}
 		}
 		left[c] = max(left[c]-stuck[c], 0)
@@ -122,10 +113,8 @@ func (j *judge) assignReserved(v *solver, demands map[int][]int, stuck map[int]i
 		for c, groups := range kept {
 			for g, n := range groups {
 				for _, i := range demands[c] {
-					if m := min(n, v.a.left[i]); m > 0 && v.w.Demands[i].Buys {
-						v.add(i, g, m, fresh == 1)
-						v.a.left[i] -= m
-						v.a.claims[i] += m
+					if m := min(n, v.Solution.Left[i]); m > 0 && j.w.Demands[i].Buys {
+						v.Claim(i, g, m, fresh == 1)
 						n -= m
 					}
 				}

@@ -1,4 +1,4 @@
-package scaleup
+package judge
 
 import (
 	"cmp"
@@ -79,7 +79,7 @@ func (j *judge) covers() (out [][]int) {
 
 // zones are the groups of some of the zones.
 func (j *judge) zones() (out [][]int) {
-	b := j.w.topology
+	b := j.w.Topology
 	if b == nil {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (j *judge) zoneSubsets() [][]bool {
 
 // collectZones finds the zones that are in use, where pods are spread over several. It costs the demands, N and G.
 func (j *judge) collectZones() {
-	w, b := j.w, j.w.topology
+	w, b := j.w, j.w.Topology
 	if b == nil || b.Domains < 2 || !slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return topology.ZoneSkew(&w.Snapshot.Classes[k.Class]) > 0 }) {
 		return
 	}
@@ -157,7 +157,7 @@ func (j *judge) sameZones(x []int) (out []int) {
 	if j.zonesInUse == nil {
 		return nil
 	}
-	domains, used := j.w.topology.GroupDomain, slices.Clone(j.zonesInUse)
+	domains, used := j.w.Topology.GroupDomain, slices.Clone(j.zonesInUse)
 	for g, n := range x {
 		used[domains[g]] = used[domains[g]] || n > 0
 	}
@@ -194,7 +194,7 @@ func (j *judge) needs() []int64 {
 		}
 	}
 	for i := range j.nodes {
-		if j.w.topology == nil && j.reserved == nil {
+		if j.w.Topology == nil && j.reserved == nil {
 			break
 		}
 		for k := range need {

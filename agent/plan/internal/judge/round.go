@@ -1,0 +1,18 @@
+package judge
+
+import (
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
+)
+
+// Round is the judging of one round.
+type Round struct {
+	*packing.Packer
+	Budget   int    // steps that it may take
+	Steps    int    // that it took; 0: nothing was judged
+	cut      bool   // it ended for lack of steps
+	tooLarge string // what of the round is too much to be judged
+}
+
+// New begins a round.
+func New(w *packing.Packer) *Round { return &Round{Packer: w, Budget: budget.Search.Budget()} }

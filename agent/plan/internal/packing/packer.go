@@ -1,0 +1,25 @@
+package packing
+
+import (
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
+)
+
+// Packer packs one round.
+type Packer struct {
+	*round.State
+	Topology *topology.Topology // what constrains pending pods to others; nil: nothing does
+	ListPods bool               // solutions list the pods of each machine also where nothing constrains them
+	pricing  pricing
+}
+
+// New begins a round.
+func New(w *round.State) *Packer { return &Packer{State: w} }
+
+// Size is the vector of a class as it is packed.
+func (w *Packer) Size(class int) []int64 {
+	if w.Topology == nil {
+		return w.Dimensions.Class(class)
+	}
+	return w.Topology.Size(class)
+}

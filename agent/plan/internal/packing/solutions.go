@@ -1,0 +1,128 @@
+package packing
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// BestSolution tries a few ways and takes the one that buys least: as if nothing had
+// been reserved; with all upcoming machines filled together; with what was reserved; and with
+// the nodes that carry our mark, which pods may need back. A solution with marked nodes may not help fewer pods than
+// the same without.
+func (w *Packer) BestSolution() *Solution {
+	best := w.SolveOnce(false, false)
+	if best.Bought()+best.Unplaced() == 0 {
+		return best
+	}
+	promised := w.HasReservations()
+	marked := w.AnyMarked()
+	plain := best
+	best = w.fillsUpcoming(best)
+	var kept *Solution
+	if promised && best.Bought() > 0 {
+		if kept = w.SolveOnce(true, false); kept != nil && kept.Bought() < best.Bought() {
+			best = kept
+		}
+	}
+	if !marked {
+		return best
+	}
+	if a := w.SolveOnce(false, true); a.NeedsLess(best, plain) {
+		best = a
+	}
+	if kept != nil && best.Bought() > 0 {
+		if a := w.SolveOnce(true, true); a != nil && a.Unplaced() <= kept.Unplaced() && a.Bought() < best.Bought() {
+			best = a
+		}
+	}
+	return best
+}
+
+// NeedsLess tells whether a solution buys less than another and helps no fewer pods than a plain
+// one, or helps more pods and buys no more.
+func (a *Solution) NeedsLess(than, plain *Solution) bool {
+	return a.Unplaced() <= plain.Unplaced() && a.Bought() < than.Bought() || a.Unplaced() < than.Unplaced() && a.Bought() <= than.Bought()
+}
+
+// fillsUpcoming looks for a solution that buys nothing at all after a restart, where nothing says for whom the machines
+// that are upcoming were bought: machines of several sizes may have been bought for one purpose, so that all are filled
+// together, the large ones first or the small ones. A solution that would buy, even if less, is not taken.
+func (w *Packer) fillsUpcoming(best *Solution) *Solution {
+	if best.Bought() == 0 || len(w.Next.OrphanedUpcoming) == 0 {
+		return best
+	}
+	var groups []int
+	for g := range w.Groups {
+		if w.Groups[g].Upcoming+w.Groups[g].Grow > 0 && w.Groups[g].Template.Unknown == "" {
+			groups = append(groups, g)
+		}
+	}
+	slices.SortStableFunc(groups, func(a, b int) int { return cmp.Compare(w.Groups[a].SizeCost(), w.Groups[b].SizeCost()) })
+	for range 2 {
+		slices.Reverse(groups)
+		v := w.solveVerified(false, func(v *Solver) bool { v.openUpcoming(groups); return true })
+		if v.Solution.Bought() == 0 && v.Solution.Unplaced() <= best.Unplaced() {
+			return &v.Solution
+		}
+	}
+	return best
+}
+
+// openUpcoming turns the machines of groups that are upcoming into places, so that all of them are filled together.
+func (v *Solver) openUpcoming(groups []int) {
+	for _, g := range groups {
+		empty, _ := v.w.Template(&v.w.Groups[g])
+		for range v.upcoming[g] {
+			v.Solution.Bins = append(v.Solution.Bins, Bin{Node: -1, Group: g, Room: slices.Clone(empty)})
+		}
+		v.upcoming[g] = 0
+	}
+}
+
+// SolveOnce solves one way; nil when reservations were to be kept and there are none.
+func (w *Packer) SolveOnce(keep, withMarked bool) *Solution {
+	v := w.solveVerified(withMarked, func(v *Solver) bool { return !keep || v.keepReservations() })
+	if v == nil {
+		return nil
+	}
+	return &v.Solution
+}
+
+// maxAttempts is how often one question is asked when the packer is wrong about a class.
+const maxAttempts = 3
+
+// solveVerified solves and verifies; nil when first says that there is no point.
+func (w *Packer) solveVerified(withMarked bool, first func(*Solver) bool) *Solver {
+	for try := 0; ; try++ {
+		v := w.NewSolver(withMarked)
+		v.mayAsk = try < maxAttempts
+		if !first(v) {
+			return nil
+		}
+		v.solve()
+		if v.verify() {
+			return v
+		}
+	}
+}
+
+// HelpsAsMany tells whether a solution leaves none of the pods that a purchase helps. Pods do not count that the model
+// binds without one, that nothing helps, or that are only claimed by the purchase.
+func (a *Solution) HelpsAsMany(purchase, without *Solution) bool {
+	if a.Unplaced() <= purchase.Unplaced() {
+		return true
+	}
+	for i, n := range purchase.Left {
+		if n += purchase.Claims[i]; n < without.Left[i] && a.Left[i] > n {
+			return false
+		}
+	}
+	return true
+}
+
+// AnyMarked tells whether a node is being emptied.
+func (w *Packer) AnyMarked() bool {
+	return slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.State == round.StateMarked })
+}

@@ -1,0 +1,357 @@
+package packing
+
+import (
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// Bin is a bin that is there: a node, or a machine that is upcoming and already holds
+// pods of this round.
+type Bin struct {
+	Node     int // index into roundState.nodes, -1: an upcoming machine of group
+	Group    int
+	Room     []int64
+	Used     bool
+	Fresh    bool                   // it is a machine that is bought
+	Portions []binpack.Portion      // the pods of this solution on this machine, by demand; empty where solver.remembers says no
+	Headroom []round.HeadroomPieces // headroom that is kept free here
+}
+
+// Taken tells whether pods or headroom count on a place.
+func (b *Bin) Taken() bool { return b.Used || b.Headroom != nil }
+
+// Allocation is what one group's coming and new machines take of one demand.
+type Allocation struct{ Group, Upcoming, New int }
+
+// Solution says where all wanted pods would go.
+type Solution struct {
+	Bins        []Bin
+	Grow        []int          // new machines by group
+	On          []int          // by demand: pods on nodes that are Ready
+	Allocations [][]Allocation // by demand, in the order of the groups
+	Left        []int          // by demand: pods that no group can help
+	Claims      []int          // by demand: pods that are on no machine, and for which machines have room by size (see judge.assignReserved); nil: none
+	Reasons     []string       // by group: what kube-scheduler has to do with its machines (see judge.reasons); nil: it was not asked
+}
+
+// Bought is how many machines are bought.
+func (a *Solution) Bought() int {
+	n := 0
+	for _, g := range a.Grow {
+		n += g
+	}
+	return n
+}
+
+// Unplaced is how many pods no group can help.
+func (a *Solution) Unplaced() int {
+	n := 0
+	for _, c := range a.Left {
+		n += c
+	}
+	return n
+}
+
+// Solver works one Solution out; several are tried in a round.
+type Solver struct {
+	w            *Packer
+	Solution     Solution
+	upcoming     []int // machines by group that are upcoming and still empty
+	done         []bool
+	on           [][]bool // by demand: see mayGo; nil: places have changed
+	mayGoBuffer  [][]bool // room for on
+	scarceBuffer []int    // room for what scarce lists
+	leastRoom    []int64  // by dimension: the least room of all places
+	measured     int      // one more than the places that leastRoom is of; 0: places have changed
+	binDomains   []int    // by place, as long as on stands; empty where nothing is constrained
+	asked        []int    // by demand, where on stands: one more than the bins that it was asked for
+	mayAsk       bool     // verify may ask for another solution
+
+	costOrder    []int   // see ladder
+	costOrderMax []int64 // by rung, of each dimension the most that it or one below has
+}
+
+// NewSolver begins a Solution on the nodes that pods may count on, with or without those that are being emptied.
+func (w *Packer) NewSolver(withMarked bool) *Solver {
+	v := &Solver{w: w, upcoming: make([]int, len(w.Groups)), done: make([]bool, len(w.Groups))}
+	v.Solution.Grow = make([]int, len(w.Groups))
+	v.Solution.On, v.Solution.Left = make([]int, len(w.Demands)), make([]int, len(w.Demands))
+	v.Solution.Allocations = make([][]Allocation, len(w.Demands))
+	for i := range w.Demands {
+		v.Solution.Left[i] = w.Demands[i].Count()
+	}
+	for _, i := range w.NodesWithRoom() {
+		n := &w.Nodes[i]
+		if w.IsOpen(n, withMarked) {
+			v.Solution.Bins = append(v.Solution.Bins, Bin{Node: i, Group: n.Group, Room: slices.Clone(n.Room)})
+		}
+	}
+	for i := range w.Groups {
+		v.upcoming[i] = w.Groups[i].Upcoming + w.Groups[i].Grow
+	}
+	return v
+}
+
+// IsOpen tells whether pods may count on a node.
+func (w *Packer) IsOpen(n *round.Node, withMarked bool) bool {
+	return n.State == round.StateReady || n.State == round.StateUpcoming || withMarked && n.State == round.StateMarked && n.Ready == "True"
+}
+
+// fits is how many pods of demand i a group's machine may take at all.
+func (v *Solver) fits(i, g int) bool {
+	empty, shape := v.w.Template(&v.w.Groups[g])
+	k := &v.w.Demands[i]
+	return binpack.Fits(empty, v.w.Size(k.Class)) && v.w.Topology.AllowsGroup(k, g) && v.w.Takes(k.Class, g, shape)
+}
+
+// placeOnExisting places what it can on what is there and commits that.
+func (v *Solver) placeOnExisting(pick func(i int) int, whole bool) bool {
+	p, which := v.problemOf(pick, nil, 0)
+	if whole && len(p.Items) > 0 && p.Infeasible() {
+		return false
+	}
+	k := binpack.Pack(p)
+	if whole && k.Unplaced() > 0 {
+		return false
+	}
+	v.apply(&k, which, -1, nil)
+	return k.Unplaced() == 0
+}
+
+// apply takes over a packing for group g, -1 for none, whose machines
+// may as well be of the other groups of a set.
+func (v *Solver) apply(k *binpack.Packing, which []int, chosen int, set []int) {
+	v.applyMixed(k, which, chosen, set, nil)
+}
+
+func (v *Solver) applyOption(o *option) { v.applyMixed(&o.k, o.which, o.group, o.set, o.groups) }
+
+// applyMixed is apply for machines of several sizes: mix has the group of each kind of fresh
+// bin, nil where all are of the chosen group.
+func (v *Solver) applyMixed(k *binpack.Packing, which []int, chosen int, set, mix []int) {
+	v.on = nil
+	for b, parts := range k.Open {
+		for _, t := range parts {
+			v.Put(&v.Solution.Bins[b], which[t.Item], t.N)
+		}
+	}
+	v.applyFresh(k, which, chosen, set, mix)
+}
+
+// remembers tells whether the solution lists the pods of each machine: where pods are constrained, and where the next
+// round uses the list (see contents).
+func (v *Solver) remembers() bool { return v.w.Topology != nil || v.w.ListPods }
+
+// Put puts n pods of demand i on a bin.
+func (v *Solver) Put(pl *Bin, i, n int) {
+	k := &v.w.Demands[i]
+	if k.Headroom == "" {
+		pl.Used = true
+	} else {
+		pl.Headroom = append(pl.Headroom, round.HeadroomPieces{Class: k.Class, Count: n})
+	}
+	binpack.Sub(pl.Room, v.w.Size(k.Class), n)
+	if v.remembers() {
+		pl.Portions = append(pl.Portions, binpack.Portion{Item: i, N: n})
+	}
+	v.Solution.Left[i] -= n
+	if pl.Node >= 0 && v.w.Nodes[pl.Node].State != round.StateUpcoming {
+		v.Solution.On[i] += n
+		return
+	}
+	v.add(i, pl.Group, n, pl.Fresh)
+}
+
+// Claim lets n pods of demand i that are on no bin count on the machines of a group: on those that are bought, or on those
+// that are upcoming.
+func (v *Solver) Claim(i, g, n int, fresh bool) {
+	v.add(i, g, n, fresh)
+	v.Solution.Left[i] -= n
+	v.Solution.Claims[i] += n
+}
+
+// applyFresh adds the new machines of a packing.
+func (v *Solver) applyFresh(k *binpack.Packing, which []int, chosen int, set, mix []int) {
+	v.Solution.Bins = slices.Grow(v.Solution.Bins, k.Bins)
+	for x, f := range k.Fresh {
+		for range f.Times {
+			g := 0
+			if mix != nil && mix[x] != chosen {
+				g = mix[x]
+			} else {
+				g = v.next(set, chosen)
+			}
+			fresh := v.upcoming[g] == 0
+			if fresh {
+				v.Solution.Grow[g]++
+			} else {
+				v.upcoming[g]--
+			}
+			pl := Bin{Node: -1, Group: g, Room: slices.Clone(f.Room), Used: true, Fresh: fresh}
+			if v.remembers() {
+				pl.Portions = make([]binpack.Portion, 0, len(f.Portions))
+			}
+			if g != chosen && mix != nil {
+				v.convertRoom(pl.Room, chosen, g)
+			}
+			for _, t := range f.Portions {
+				v.add(which[t.Item], g, t.N, fresh)
+				v.Solution.Left[which[t.Item]] -= t.N
+				if v.remembers() {
+					pl.Portions = append(pl.Portions, binpack.Portion{Item: which[t.Item], N: t.N})
+				}
+			}
+			v.Solution.Bins = append(v.Solution.Bins, pl)
+		}
+	}
+}
+
+func (v *Solver) add(i, g, n int, fresh bool) {
+	all := v.Solution.Allocations[i]
+	at := len(all)
+	for at > 0 && all[at-1].Group >= g {
+		at--
+	}
+	if at == len(all) || all[at].Group != g {
+		all = slices.Insert(all, at, Allocation{Group: g})
+		v.Solution.Allocations[i] = all
+	}
+	if fresh {
+		all[at].New += n
+	} else {
+		all[at].Upcoming += n
+	}
+}
+
+// solve finds room for everything that is left: on what is there when that is
+// enough; else group by group, those first that need nothing new, then as the
+// expander says, each packed together with what is there.
+func (v *Solver) solve() {
+	left := func(i int) int { return v.Solution.Left[i] }
+	if v.placeOnExisting(left, true) {
+		return
+	}
+	for range 2 { // a second time for what a group had no machine left for when it was its turn
+		for {
+			best := v.pick()
+			if best == nil {
+				break
+			}
+			v.done[best.group] = true
+			v.applyOption(best)
+		}
+		if v.Solution.Unplaced() == 0 {
+			return
+		}
+		clear(v.done)
+	}
+	v.placeOnExisting(left, false)
+}
+
+// keepReservations keeps reservations: pods that were counted on a group's upcoming machines stay
+// counted there, even when this round would pack them in another way, as long as
+// the machines could hold them at all. First without the nodes that are there: what
+// was reserved was reserved on the machines. When some of these have arrived since,
+// with the nodes.
+func (v *Solver) keepReservations() bool {
+	any := false
+	for g := range v.w.Groups {
+		if v.w.Groups[g].Template.Unknown != "" || !v.expectsUpcoming(g) {
+			continue
+		}
+		any = v.keepReserved(g, false) || v.keepReserved(g, true) || any
+	}
+	return any
+}
+
+// Reserved is how many pods of demand i count on group g.
+func (v *Solver) Reserved(i, g int) int {
+	k := &v.w.Demands[i]
+	if !k.Buys {
+		return 0
+	}
+	n, others := 0, k.Expected
+	for _, key := range k.Keys {
+		switch v.w.ReservedTo(key) {
+		case v.w.Groups[g].ID:
+			n++
+		case "":
+			others++
+		}
+	}
+	return min(n+min(others, v.w.Memory.ReservedMissing[round.MissingPodsKey(v.w.Groups[g].ID, k.Owner)]), v.Solution.Left[i])
+}
+
+func (v *Solver) keepReserved(g int, nodes bool) bool {
+	empty, _ := v.w.Template(&v.w.Groups[g])
+	p, which := v.problemOf(func(i int) int {
+		if !v.fits(i, g) {
+			return 0
+		}
+		return v.Reserved(i, g)
+	}, empty, v.upcoming[g])
+	if !nodes {
+		for b := range p.Open {
+			if !v.isUpcoming(&v.Solution.Bins[b], g) {
+				p.Open[b] = make([]int64, len(empty))
+			}
+		}
+		p.Items = slices.Clone(p.Items)
+		for l := range p.Items {
+			on := slices.Clone(p.Items[l].On)
+			for b := range on {
+				on[b] = on[b] && v.isUpcoming(&v.Solution.Bins[b], g)
+			}
+			if !slices.Contains(on, true) {
+				on = nil
+			}
+			p.Items[l].On = on
+		}
+	}
+	if len(p.Items) == 0 || p.LowerBound() > v.upcoming[g] || !p.EachFits(v.upcoming[g]) {
+		return false
+	}
+	k := binpack.Pack(p)
+	rest := slices.Clone(k.Left)
+	v.apply(&k, which, g, []int{g})
+	if nodes {
+		return true // who has no room beside the nodes any more has been overtaken, and is to be asked for anew
+	}
+	if k.Unplaced() > 0 { // what these pods will need of the machines is not known exactly
+		v.upcoming[g], v.on = 0, nil
+		for b := range v.Solution.Bins {
+			if v.isUpcoming(&v.Solution.Bins[b], g) {
+				v.Solution.Bins[b].Room = make([]int64, len(empty))
+			}
+		}
+	}
+	for i, n := range rest {
+		v.add(which[i], g, n, false)
+		v.Solution.Left[which[i]] -= n
+	}
+	return true
+}
+
+// isUpcoming tells a machine of a group that is still to come.
+func (v *Solver) isUpcoming(p *Bin, g int) bool {
+	return p.Group == g && (p.Node < 0 || v.w.Nodes[p.Node].State == round.StateUpcoming)
+}
+
+// expectsUpcoming tells whether anything of a group is still to come.
+func (v *Solver) expectsUpcoming(g int) bool {
+	return v.upcoming[g] > 0 || slices.ContainsFunc(v.Solution.Bins, func(p Bin) bool {
+		return p.Group == g && p.Node >= 0 && v.w.Nodes[p.Node].State == round.StateUpcoming
+	})
+}
+
+// passes tells whether a class may go on a place, room aside.
+func (v *Solver) passes(class int, p *Bin) bool {
+	w := v.w
+	if p.Node < 0 {
+		_, shape := w.Template(&w.Groups[p.Group])
+		return w.Takes(class, p.Group, shape)
+	}
+	return w.Passes(class, p.Node)
+}
