@@ -7,7 +7,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
-
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
