@@ -120,7 +120,7 @@ func (j *judge) choose() trial {
 	candidates := j.candidates()
 	before, most := j.sim.Steps, 0
 	for k, c := range candidates {
-		if k > judgeAlways && j.sim.Steps > j.limit || k > 0 && j.sim.Steps > j.most {
+		if k >= judgeAlways && j.sim.Steps > j.limit || k > 0 && j.sim.Steps > j.most {
 			j.cut = j.cut || most == j.most || j.sim.Steps > j.most
 			break
 		}
@@ -139,7 +139,7 @@ func (j *judge) choose() trial {
 		return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(j.price(a.all), j.price(b.all)))
 	})
 	starts = starts[:min(len(starts), judgeRepaired)]
-	j.limit = before + (most-before)*repairedShare/allShares
+	j.limit = before + (most-before)*searchedShare/allShares
 	best = trial{lost: math.MaxInt}
 	for k := range starts {
 		starts[k] = j.repaired(starts[k], &best)
@@ -152,7 +152,7 @@ func (j *judge) choose() trial {
 	}
 	slices.SortStableFunc(starts, func(a, b trial) int { return a.compare(&b) })
 	for k := range min(len(starts), judgeSearches) {
-		j.limit = before + (most-before)*(repairedShare+k+1)/allShares
+		j.limit = j.sim.Steps + (before+(most-before)*searchedShare/allShares-j.sim.Steps)/(judgeSearches-k)
 		t := j.search(starts[k])
 		j.cut = j.cut || most == j.most && j.sim.Steps >= j.limit
 		if t.better(&best) {
@@ -176,10 +176,10 @@ const (
 	// two draws may leave pods in others.
 	rivalMargin = 1.03
 
-	// The steps in shares: those after which no more candidates are tried, and none is repaired; one for each search, and
-	// the rest for confirm. Where a trial takes many steps and confirm has too few, pods are left that machines more would
-	// have helped.
-	candidateShare, repairedShare, allShares = 2, 4, 8
+	// The steps in shares: those after which no more candidates are tried, those after which none is repaired and the
+	// searches end, and the rest for confirm. Where a trial takes many steps and repairs or confirm have too few, pods are
+	// left that machines more would have helped.
+	candidateShare, searchedShare, allShares = 2, 6, 8
 )
 
 // nothing tells whether nobody is left whom a machine would help.
@@ -239,23 +239,28 @@ func (j *judge) rivalOf(than *trial) float64 {
 	return than.score * rivalMargin
 }
 
-// repaired is a purchase that was tried in one draw, or one with what it lacks bought at once, in the draws of a search.
+// repaired is a purchase that was tried in one draw, or one with what it lacks bought at once. It stands the draws of a
+// search where it leaves nobody, or where it is better than another: steps for more draws of one that is to be repaired
+// are lacking for the repairs.
 func (j *judge) repaired(t trial, than *trial) trial {
-	below := j.rivalOf(than)
-	t = j.drawn(t, judgeDraws, below)
-	best := t
-	for k := 0; k < judgeRepairs && t.left > 0 && j.sim.Steps <= j.limit; k++ {
-		x := t.all
-		if below = min(below, j.rivalOf(than)); j.price(x) >= below {
-			break
-		}
-		var ok bool
-		if t, ok = j.judgeDrawn(x, below); !ok {
-			break
+	below, best := j.rivalOf(than), trial{lost: math.MaxInt}
+	for k := 0; ; k++ {
+		if t.left == 0 {
+			t = j.drawn(t, judgeDraws, below)
 		}
 		if t.better(&best) {
 			best = t
 		}
+		if k == judgeRepairs || t.left == 0 || j.sim.Steps > j.limit || j.price(t.all) >= below {
+			break
+		}
+		var ok bool
+		if t, ok = j.try(t.all, 0, below); !ok {
+			break
+		}
+	}
+	if best.better(than) {
+		best = j.drawn(best, judgeDraws, below)
 	}
 	return best
 }
