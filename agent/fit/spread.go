@@ -1,5 +1,7 @@
 package fit
 
+import "github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+
 const (
 	wordsSpread        = "node(s) didn't match pod topology spread constraints"
 	wordsSpreadLabel   = wordsSpread + " (missing required label)"
@@ -73,4 +75,11 @@ func (s *State) excluded(list []antiAffinityConstraint, row []int32) bool {
 		}
 	}
 	return false
+}
+
+// Counted tells whether kube-scheduler counts the pods of a node of this shape for a spread of a class: the node has the
+// topology key, and the node inclusion policies take it.
+func Counted(c *cluster.PodClass, t *cluster.Spread, s *NodeInfo) bool {
+	_, has := s.Labels[t.TopologyKey]
+	return has && (t.IgnoreNodeAffinity || selected(c, s)) && (!t.HonorTaints || toleratesAll(c, s))
 }

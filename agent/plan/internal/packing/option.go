@@ -116,7 +116,7 @@ func (o *option) measure(p *binpack.Problem) {
 }
 
 // better orders options: what costs nothing first, and of that what leaves nothing
-// open; then the expander; then fewer machines; then the group's ID (the order in
+// open; then what strands nobody; then the expander; then fewer machines; then the group's ID (the order in
 // which they come).
 func (v *Solver) better(a, b *option) bool {
 	if free := cmp.Compare(min(a.fresh, 1), min(b.fresh, 1)); free != 0 {
@@ -124,6 +124,11 @@ func (v *Solver) better(a, b *option) bool {
 	}
 	if a.fresh == 0 {
 		return a.k.Unplaced() == 0 && b.k.Unplaced() > 0
+	}
+	if strands := v.w.stranding(); strands[a.group] != strands[b.group] {
+		if cost, _ := v.w.Costs(); cost != nil { // else an operator has given an order of groups
+			return strands[b.group]
+		}
 	}
 	for _, expand := range v.w.expanders() {
 		if c := expand(v.w, a, b); c != 0 {

@@ -11,6 +11,8 @@ type Packer struct {
 	Topology *topology.Topology // what constrains pending pods to others; nil: nothing does
 	ListPods bool               // solutions list the pods of each machine also where nothing constrains them
 	pricing  pricing
+
+	strandingGroups []bool // see stranding; nil: not asked yet
 }
 
 // New begins a round.

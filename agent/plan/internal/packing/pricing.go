@@ -205,8 +205,8 @@ const wasteMargin = 0.03
 
 // Costs is the cost of a machine of each group to the first expander, and the share that another purchase than the
 // expander's must save. The cost is 1 for least-nodes, the price for price and, where every group has one, for
-// least-waste, and else the size of the machine. It is nil for the other expanders: an operator wants their order of
-// groups kept.
+// least-waste, and else the size of the machine; more for stranding groups. It is nil for the other expanders: an
+// operator wants their order of groups kept.
 func (w *Packer) Costs() (cost []float64, margin float64) {
 	first := w.expanderNames()[0]
 	cost = make([]float64, len(w.Groups))
@@ -225,6 +225,11 @@ func (w *Packer) Costs() (cost []float64, margin float64) {
 		}
 		if cost[g] <= 0 {
 			return nil, 0
+		}
+	}
+	for g, strands := range w.stranding() {
+		if strands {
+			cost[g] *= strandingCosts
 		}
 	}
 	return cost, margin
