@@ -49,15 +49,24 @@ func (c *challenges) mac(b []byte) []byte {
 	return h.Sum(nil)[:16]
 }
 
-// take uses a nonce up, and says what is wrong with it.
-func (c *challenges) take(nonce string, now time.Time) string {
+// live says what is wrong with a nonce, whether it was used aside; else until when it lives. It remembers nothing.
+func (c *challenges) live(nonce string, now time.Time) (until time.Time, why string) {
 	raw, err := hex.DecodeString(nonce)
 	if err != nil || len(raw) != 40 || !hmac.Equal(raw[24:], c.mac(raw[:24])) {
-		return "the challenge was not made by this listener"
+		return time.Time{}, "the challenge was not made by this listener"
 	}
-	until := time.UnixMilli(int64(binary.BigEndian.Uint64(raw[:8])))
+	until = time.UnixMilli(int64(binary.BigEndian.Uint64(raw[:8])))
 	if now.After(until) {
-		return "the challenge has ended"
+		return time.Time{}, "the challenge has ended"
+	}
+	return until, ""
+}
+
+// take uses a nonce up, and says what is wrong with it.
+func (c *challenges) take(nonce string, now time.Time) string {
+	until, why := c.live(nonce, now)
+	if why != "" {
+		return why
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

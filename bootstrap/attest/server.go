@@ -253,6 +253,9 @@ func (s *Server) beforeSTS(ctx context.Context, req Request) Verdict {
 	case req.skew(s.now()) > maxSkew:
 		return Verdict{Rule: "A4", Why: fmt.Sprintf("the machine's clock is off by %s", req.skew(s.now()).Round(time.Second)), Later: true}
 	}
+	if _, why := s.challenges.live(req.Nonce, s.now()); why != "" { // such a request is not to use up what all have
+		return Verdict{Rule: "A2", Why: why}
+	}
 	if !s.limits.all.AllowN(s.now(), 1) {
 		return Verdict{Rule: "A0", Why: "too many machines ask at once", Later: true}
 	}
