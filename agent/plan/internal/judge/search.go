@@ -151,9 +151,12 @@ func (j *judge) choose() trial {
 		best, _ = j.judgeDrawn(nothing, math.Inf(1))
 	}
 	slices.SortStableFunc(starts, func(a, b trial) int { return a.compare(&b) })
+	starts = slices.CompactFunc(starts, func(a, b trial) bool { return slices.Equal(a.machines, b.machines) })
+	var ended []trial
 	for k := range min(len(starts), judgeSearches) {
 		j.limit = j.sim.Steps + (before+(most-before)*searchedShare/allShares-j.sim.Steps)/(judgeSearches-k)
-		t := j.search(starts[k])
+		t := j.search(starts[k], ended)
+		ended = append(ended, t)
 		j.cut = j.cut || most == j.most && j.sim.Steps >= j.limit
 		if t.better(&best) {
 			best = t
@@ -273,34 +276,38 @@ type exchange struct {
 }
 
 // search drops machines and exchanges them for cheaper ones as long as that is better, what
-// saves most first, within its steps.
-// A move costs C + G to be ruled out by its price, and two trials otherwise; there are 15 of
-// them for a pair of groups, so that it costs the square of G, and its share of the steps.
-func (j *judge) search(from trial) trial {
+// saves most first, within its steps. It ends where an earlier search has ended: there it found no exchange that is better.
+// There are 15 exchanges for a pair of groups, so that it costs the square of G, and its share of the steps.
+func (j *judge) search(from trial, ended []trial) trial {
 	best := from
 	moves := j.moves(best.machines)
 	need := j.needs()
-	for any := true; any; {
-		any = false
-		for i := 0; i < len(moves) && j.sim.Steps < j.limit; {
-			m := &moves[i]
-			if best.machines[m.out] < m.n {
-				i++
-				continue
+	for i, failed := 0, 0; failed < len(moves) && j.sim.Steps < j.limit; {
+		if t, ok := j.exchanged(&best, &moves[i], need); ok {
+			best, failed = t, 0
+			if slices.ContainsFunc(ended, func(o trial) bool { return slices.Equal(o.machines, t.machines) }) {
+				break
 			}
-			y := slices.Clone(best.machines)
-			y[m.out] -= m.n
-			y[m.in] += m.m
-			if j.price(y)+j.missing(y, need) < best.score && j.within(y) {
-				if t, ok := j.assess(y, &best); ok {
-					best, any = t, true
-					continue // the same once more
-				}
-			}
-			i++
+			continue // the same once more
 		}
+		i, failed = (i+1)%len(moves), failed+1
 	}
 	return best
+}
+
+// exchanged is a purchase after an exchange; false: it is not better, or not possible. It costs C + G to be ruled out by
+// its price, and two trials otherwise.
+func (j *judge) exchanged(best *trial, m *exchange, need []int64) (trial, bool) {
+	if best.machines[m.out] < m.n {
+		return trial{}, false
+	}
+	y := slices.Clone(best.machines)
+	y[m.out] -= m.n
+	y[m.in] += m.m
+	if j.price(y)+j.missing(y, need) >= best.score || !j.within(y) {
+		return trial{}, false
+	}
+	return j.assess(y, best)
 }
 
 // moves are the exchanges that save, what saves most first: some machines of a group for
