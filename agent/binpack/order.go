@@ -107,6 +107,16 @@ func orderKey(by int, size []int64, w []float64) (key float64) {
 	return key
 }
 
+// byClassPriority is the order by share, within falling priority; nil: all items have the same priority.
+func (p *Problem) byClassPriority() []int {
+	if !slices.ContainsFunc(p.Items, func(l Item) bool { return l.Prio != p.Items[0].Prio }) {
+		return nil
+	}
+	order := p.Order(ByShare)
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p.Items[b].Prio, p.Items[a].Prio) })
+	return order
+}
+
 // itemKey is by what a item is put in order.
 type itemKey struct {
 	key  float64

@@ -52,7 +52,7 @@ func (k *Packing) Unplaced() int {
 // Pack answers a problem by first fit decreasing in a few orders, and in the first of them by fair shares of the bins
 // too. The first answer that comes close to the lower bound is taken: a longer search would pack more tightly, but
 // kube-scheduler does not bind that tightly.
-// It costs, for each of up to eight packings, the items times the bins of different content.
+// It costs, for each of up to nine packings, the items times the bins of different content.
 func Pack(p *Problem) Packing {
 	if len(p.Items) == 0 {
 		return Packing{Open: make([][]Portion, len(p.Open))}
@@ -92,8 +92,11 @@ func (p *Problem) tryOrders(bound int) (best Packing) {
 			continue // nobody is to buy more than Cluster Autoscaler's rule would
 		}
 		if best.Unplaced() == 0 && best.Bins <= enough || p.looks(best.Bins) > hugeLooks {
-			break
+			return best
 		}
+	}
+	if order := p.byClassPriority(); order != nil { // headroom is behind all pods, as where the model binds
+		keep(p.FirstFit(order))
 	}
 	return best
 }
