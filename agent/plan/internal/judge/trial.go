@@ -22,7 +22,7 @@ type trial struct {
 // and for each pod that has to wait for it, by the share of the pods that it is.
 const (
 	againCosts   = 0.05
-	waitingCosts = 1.5
+	waitingCosts = 3.0
 )
 
 // better tells whether a trial helps more pods than another, or as many for less.
