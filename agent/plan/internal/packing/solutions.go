@@ -19,7 +19,7 @@ func (w *Packer) BestSolution() *Solution {
 	promised := w.HasReservations()
 	marked := w.AnyMarked()
 	plain := best
-	best = w.fillsUpcoming(best)
+	best = w.fillsUpcoming(best, false)
 	var kept *Solution
 	if promised && best.Bought() > 0 {
 		if kept = w.SolveOnce(true, false); kept != nil && kept.Bought() < best.Bought() {
@@ -32,6 +32,7 @@ func (w *Packer) BestSolution() *Solution {
 	if a := w.SolveOnce(false, true); a.NeedsLess(best, plain) {
 		best = a
 	}
+	best = w.fillsUpcoming(best, true)
 	if kept != nil && best.Bought() > 0 {
 		if a := w.SolveOnce(true, true); a != nil && a.Unplaced() <= kept.Unplaced() && a.Bought() < best.Bought() {
 			best = a
@@ -49,7 +50,7 @@ func (a *Solution) NeedsLess(than, plain *Solution) bool {
 // fillsUpcoming looks for a solution that buys nothing at all after a restart, where nothing says for whom the machines
 // that are upcoming were bought: machines of several sizes may have been bought for one purpose, so that all are filled
 // together, the large ones first or the small ones. A solution that would buy, even if less, is not taken.
-func (w *Packer) fillsUpcoming(best *Solution) *Solution {
+func (w *Packer) fillsUpcoming(best *Solution, withMarked bool) *Solution {
 	if best.Bought() == 0 || len(w.Next.OrphanedUpcoming) == 0 {
 		return best
 	}
@@ -62,7 +63,7 @@ func (w *Packer) fillsUpcoming(best *Solution) *Solution {
 	slices.SortStableFunc(groups, func(a, b int) int { return cmp.Compare(w.Groups[a].SizeCost(), w.Groups[b].SizeCost()) })
 	for range 2 {
 		slices.Reverse(groups)
-		v := w.solveVerified(false, func(v *Solver) bool { v.openUpcoming(groups); return true })
+		v := w.solveVerified(withMarked, func(v *Solver) bool { v.openUpcoming(groups); return true })
 		if v.Solution.Bought() == 0 && v.Solution.Unplaced() <= best.Unplaced() {
 			return &v.Solution
 		}
