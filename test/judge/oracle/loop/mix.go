@@ -3,6 +3,7 @@ package loop
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -193,17 +194,18 @@ func affinity(spec *corev1.PodSpec) *corev1.Affinity {
 	return spec.Affinity
 }
 
-// volumes: a claim for each pod, or one that all share.
+// volumes: a claim for each pod, or one that all share. A workload that has such a claim already gets no second one.
 func (g *maker) volumes(spec *corev1.PodSpec, app string) {
-	name := "own"
+	name, shared := "own", (*corev1.PersistentVolumeClaim)(nil)
 	if g.IntN(2) == 0 {
 		name = "shared-" + app
-		g.m.Claims = append(g.m.Claims, g.claim(name, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod}[g.IntN(3)]))
+		shared = g.claim(name, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod}[g.IntN(3)])
 	}
-	for _, v := range spec.Volumes {
-		if v.Name == name {
-			return
-		}
+	if slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == name }) {
+		return
+	}
+	if shared != nil {
+		g.m.Claims = append(g.m.Claims, shared)
 	}
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
 }
