@@ -127,6 +127,29 @@ func (j *judge) repack(left map[int]int, from int) (packed []schedsim.Placement,
 	return packed, extra
 }
 
+// keepHeadroom takes pieces of headroom off what is left that new machines have room for in another arrangement, and
+// returns how many. kube-scheduler spreads pods over all machines and leaves none of them free. Where a limit allows no
+// more machines for the pieces, they count on the room that is there: the next round would see it, and buy for them.
+// It costs repack where headroom is left.
+func (j *judge) keepHeadroom(left map[int]int) (kept int) {
+	pieces := make(map[int]int)
+	for c, n := range left {
+		if n > 0 && j.w.HeadroomName(c) != "" {
+			pieces[c] = n
+		}
+	}
+	if len(pieces) == 0 {
+		return 0
+	}
+	_, extra := j.repack(pieces, j.nodes)
+	for c, n := range pieces {
+		n = min(n, extra[c])
+		left[c] -= n
+		kept += n
+	}
+	return kept
+}
+
 // arrangement is where all pods are: where the model has put them, or, where it leaves some that unused machines
 // have room for, where repack puts them. bound are the pods of the queue that it has put somewhere, stuck those that it left
 // and that no purchase helps.

@@ -41,7 +41,7 @@ func (j *judge) leaves(x []int) (n int, bySize bool) {
 	defer j.sim.Rollback(m)
 	left, _ := j.run(x, 0, math.Inf(1))
 	for c, k := range left {
-		if j.units[c] == 0 || k <= j.stuck[c] {
+		if j.units[c] == 0 || k <= j.stuck[c] || j.w.HeadroomName(c) != "" {
 			delete(left, c)
 			continue
 		}

@@ -93,6 +93,7 @@ func (j *judge) stuckOf(x []int, left map[int]int) map[int]int {
 	defer j.sim.Rollback(m)
 	stuck := maps.Clone(left)
 	j.coverLeft(slices.Clone(x), stuck, j.groups)
+	j.keepHeadroom(stuck)
 	return stuck
 }
 
