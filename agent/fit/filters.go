@@ -93,6 +93,22 @@ func Passes(c *cluster.PodClass, s *NodeInfo) bool {
 	return toleratesAll(c, s) && selected(c, s)
 }
 
+// DomainsKnown tells whether a shape says where its nodes stand in all domains that the class keeps its pods apart in
+// (required anti-affinity). The label that a template lacks may be one that the machine's Node gets, and its value is
+// not known. A Node without the label is in no domain (InterPodAffinity), and its domains are known.
+func DomainsKnown(c *cluster.PodClass, s *NodeInfo) bool {
+	if s.Name != "" {
+		return true
+	}
+	for i := range c.PodAntiAffinity {
+		key := c.PodAntiAffinity[i].TopologyKey
+		if _, has := s.Labels[key]; !has && key != labelHostname {
+			return false
+		}
+	}
+	return true
+}
+
 // toleratesAll tells whether no taint keeps the class away.
 func toleratesAll(c *cluster.PodClass, s *NodeInfo) bool {
 	for _, t := range s.Taints {
