@@ -23,7 +23,6 @@ type naiveNode struct {
 	shape  *NodeInfo
 	labels map[string]string // with a template's own hostname
 	limits map[string]int64
-	gone   bool
 }
 
 type naivePod struct {
@@ -164,7 +163,7 @@ func (w *naive) spread(c *cluster.PodClass, node *naiveNode) string {
 		counts := map[string]int{}
 		for n := range w.nodes {
 			on := &w.nodes[n]
-			if on.gone || slices.ContainsFunc(c.Spread, func(o cluster.Spread) bool { _, has := on.labels[o.TopologyKey]; return !has }) ||
+			if slices.ContainsFunc(c.Spread, func(o cluster.Spread) bool { _, has := on.labels[o.TopologyKey]; return !has }) ||
 				!t.IgnoreNodeAffinity && !selected(c, on.shape) || t.HonorTaints && !toleratesAll(c, on.shape) {
 				continue
 			}

@@ -31,25 +31,6 @@ func (t *pageCounter) add(domain, n int32) int32 {
 	return *at
 }
 
-// copies is room for the pages of many page counters, so that a clone allocates once.
-type copies []page
-
-func (c *copies) clone(t pageCounter) pageCounter {
-	out := pageCounter{pages: make([]*page, len(t.pages))}
-	for i, p := range t.pages {
-		if p == nil {
-			continue
-		}
-		if len(*c) == 0 {
-			*c = make([]page, 64)
-		}
-		out.pages[i] = &(*c)[0]
-		*out.pages[i] = *p
-		*c = (*c)[1:]
-	}
-	return out
-}
-
 // counter counts pods per domain of one topology key: the pods that a selector selects,
 // or the pods that own a term.
 type counter struct {

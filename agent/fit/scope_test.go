@@ -34,7 +34,7 @@ func FuzzScope(f *testing.F) {
 			all.AddNode(shape, limits)
 		}
 		for range r.IntN(12) {
-			class, node := r.IntN(len(classes)), r.IntN(some.Nodes())
+			class, node := r.IntN(len(classes)), r.IntN(len(some.shapeOf))
 			some.Put(class, node, 1)
 			all.Put(class, node, 1)
 		}
@@ -42,7 +42,7 @@ func FuzzScope(f *testing.F) {
 			if some.Constrained(class) != all.Constrained(class) || some.Component(class) != all.Component(class) {
 				t.Errorf("without %v: class %d is tied %v in component %d, want %v, %d", without, class, some.Constrained(class), some.Component(class), all.Constrained(class), all.Component(class))
 			}
-			for node := range some.Nodes() {
+			for node := range len(some.shapeOf) {
 				rule, words := some.Refused(class, node)
 				wantRule, wantWords := all.Refused(class, node)
 				if rule != wantRule || words != wantWords || some.MaxFit(class, node) != all.MaxFit(class, node) {

@@ -1,11 +1,6 @@
 package fit
 
-import (
-	"maps"
-	"slices"
-
-	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-)
+import "github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 
 // The rules of the filters that look at what other pods are where, in
 // kube-scheduler's order.
@@ -45,7 +40,6 @@ type State struct {
 
 	names  [][]string         // per key, the domains' values; fresh for a template's own
 	values []map[string]int32 // per key, the domains by value
-	shared bool               // values belong to a clone too
 
 	claims   []int32 // users of each claim
 	limits   []int64 // per node, len(drivers) each; -1: none
@@ -96,9 +90,6 @@ func (ties *constraintClasses) within(scope Scope) *State {
 	}
 	return s
 }
-
-// Nodes is how many nodes were added.
-func (s *State) Nodes() int { return len(s.shapeOf) }
 
 // AddNode adds a node without pods and returns its index: 0, 1, 2 and so on. The
 // shape is kept, not copied, and must not change afterwards; many nodes of one shape
@@ -161,32 +152,6 @@ func (s *State) counts(node int, elig int32) bool {
 	return s.eligible[int(s.shapeOf[node])*len(s.eligs)+int(elig)]
 }
 
-// RemoveNode takes a node out, as if it had never been there: it is no domain for any
-// spread constraint any more. Take its pods away first; pods that are put on it
-// afterwards count nowhere, and it is not to be judged. The indices of the other
-// nodes stay. Rollback brings it back.
-func (s *State) RemoveNode(node int) {
-	k := len(s.keys)
-	row := s.domains[node*k : node*k+k]
-	gone := change{kind: changeGone, node: int32(node), n: s.shapeOf[node]}
-	if s.hostname >= 0 {
-		gone.class = row[s.hostname]
-	}
-	for g := range s.eligibleNodes {
-		s.join(int32(g), node, -1, false)
-	}
-	s.shapeOf[node] = s.shapeID(removedNode)
-	for i := range row {
-		row[i] = -1
-	}
-	if s.logged {
-		s.log = append(s.log, gone)
-	}
-}
-
-// removedNode is the shape of a node that was removed: it has no label.
-var removedNode = &NodeInfo{Name: "removed"}
-
 // shapeID works out what a shape means to the classes' terms, once.
 func (s *State) shapeID(shape *NodeInfo) int32 {
 	if id, ok := s.shapeIDs[shape]; ok {
@@ -220,12 +185,6 @@ func (s *State) domainOf(shape *NodeInfo, key int) int32 {
 	}
 	if d, ok := s.values[key][value]; ok {
 		return d
-	}
-	if s.shared {
-		s.values, s.shared = slices.Clone(s.values), false
-		for i := range s.values {
-			s.values[i] = maps.Clone(s.values[i])
-		}
 	}
 	d := int32(len(s.names[key]))
 	s.names[key] = append(s.names[key], value)

@@ -115,17 +115,6 @@ func BenchmarkApart(b *testing.B) {
 	}
 }
 
-func BenchmarkClone(b *testing.B) {
-	s := benchState(300, 5000)
-	for i := range 45000 {
-		s.Put(i%300, i%5000, 1)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		s.Clone()
-	}
-}
-
 // replicas are the pods of n StatefulSets of 300: a class each, for its name and its
 // volume.
 func replicas(n int) []cluster.PodClass {

@@ -1,7 +1,5 @@
 package fit
 
-import "slices"
-
 // Kind is how a class reads the count of a Term.
 type Kind byte
 
@@ -14,8 +12,8 @@ const (
 	AntiAffinity
 	// ExistingAntiAffinity: anti-affinity of others, which selects the class. The count must be zero.
 	ExistingAntiAffinity
-	// Spread: topology spread. The count, one more where SelfMatches, must not exceed Least by
-	// more than MaxSkew.
+	// Spread: topology spread. The count, one more where SelfMatches, must not exceed the
+	// smallest count by more than MaxSkew.
 	Spread
 )
 
@@ -38,8 +36,7 @@ type Term struct {
 }
 
 // Terms lists the class's terms in the order in which they are judged. Terms that no
-// class of the State could ever break are left out. Two terms with the same counts
-// compare equal under Same.
+// class of the State could ever break are left out.
 func (s *State) Terms(class int) []Term {
 	a := s.constraintsOf(class)
 	if a == nil {
@@ -64,16 +61,6 @@ func (s *State) Terms(class int) []Term {
 	return list
 }
 
-// Same tells whether two terms read one and the same count.
-func (t Term) Same(o Term) bool { return t.counter == o.counter }
-
-// Counted tells whether a pod of the class is counted by the term (of any class): on
-// every node that has the key, or, of Spread, on nodes for which Counts holds.
-func (s *State) Counted(class int, t Term) bool {
-	_, has := slices.BinarySearch(s.incrementsOf(class), t.counter)
-	return has
-}
-
 // DomainOf is the node's domain of the term's key; -1: the node lacks the label.
 func (s *State) DomainOf(t Term, node int) int {
 	return int(s.domains[node*len(s.keys)+int(s.counters[t.counter].key)])
@@ -84,9 +71,6 @@ func (s *State) Count(t Term, domain int) int {
 	return int(s.counters[t.counter].count.at(int32(domain)))
 }
 
-// Total is the number of pods that the term counts in all domains.
-func (s *State) Total(t Term) int { return int(s.counters[t.counter].sum) }
-
 // Counts tells whether pods on the node are counted by an Spread term: the node has all
 // of the keys, and the node inclusion policies hold. True for other kinds where the
 // node has the key.
@@ -96,40 +80,4 @@ func (s *State) Counts(t Term, node int) bool {
 		return s.DomainOf(t, node) >= 0
 	}
 	return s.counts(node, s.eligibleNodes[c.eligible].eligibility)
-}
-
-// Least is the minimum that an Spread term is held against now, minDomains taken into
-// account, and the number of domains that it is taken over.
-func (s *State) Least(t Term) (count, domains int) {
-	c := &s.counters[t.counter]
-	if c.eligible < 0 {
-		return 0, 0
-	}
-	return int(s.fewest(c, int32(t.MinDomains))), int(s.eligibleNodes[c.eligible].domains)
-}
-
-// Domains is how many domains of the key have been seen. Numbers are dense from 0.
-func (s *State) Domains(key string) int {
-	if k := slices.Index(s.keys, key); k >= 0 {
-		return len(s.names[k])
-	}
-	return 0
-}
-
-// DomainName is the label value of a domain; "" for a template's own hostname.
-func (s *State) DomainName(key string, domain int) string {
-	k := slices.Index(s.keys, key)
-	if k < 0 || s.names[k][domain] == fresh {
-		return ""
-	}
-	return s.names[k][domain]
-}
-
-// Domain is the number of the node's domain of a topology key; -1 when the node lacks
-// the label or no class uses the key.
-func (s *State) Domain(node int, key string) int {
-	if k := slices.Index(s.keys, key); k >= 0 {
-		return int(s.domains[node*len(s.keys)+k])
-	}
-	return -1
 }

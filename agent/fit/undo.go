@@ -1,11 +1,6 @@
 package fit
 
-import (
-	"maps"
-	"slices"
-)
-
-// change is one call of AddNode, Put, PutLeaving or RemoveNode, for Rollback.
+// change is one call of AddNode, Put or PutTerminating, for Rollback.
 type change struct {
 	kind           byte
 	class, node, n int32
@@ -15,7 +10,6 @@ const (
 	changeNode byte = iota
 	changePut
 	changeTerminating
-	changeGone // n is the shape, class the domain of the hostname
 )
 
 // Mark begins a what-if: Rollback with the same mark undoes every Add and Put
@@ -34,8 +28,6 @@ func (s *State) Rollback(mark int) {
 		switch c.kind {
 		case changeNode:
 			s.dropNode()
-		case changeGone:
-			s.bringBack(c)
 		default:
 			s.put(int(c.class), int(c.node), -int(c.n), c.kind == changeTerminating)
 		}
@@ -59,42 +51,4 @@ func (s *State) dropNode() {
 	}
 	s.domains, s.shapeOf = s.domains[:node*k], s.shapeOf[:node]
 	s.limits, s.attached = s.limits[:node*d], s.attached[:node*d]
-}
-
-// bringBack undoes RemoveNode.
-func (s *State) bringBack(c change) {
-	k, node := len(s.keys), int(c.node)
-	s.shapeOf[node] = c.n
-	copy(s.domains[node*k:node*k+k], s.shapeDomains[int(c.n)*k:int(c.n)*k+k])
-	if s.hostname >= 0 {
-		s.domains[node*k+int(s.hostname)] = c.class
-	}
-	for g := range s.eligibleNodes {
-		s.join(int32(g), node, 1, false)
-	}
-}
-
-// Clone returns a copy that changes by itself. Compiled constraints are shared, and the
-// copy's log is empty. For a what-if that is thrown away, Mark and Rollback cost less.
-func (s *State) Clone() *State {
-	out := *s
-	out.log, out.logged = nil, false
-	s.shared, out.shared = true, true
-	out.counters, out.eligibleNodes, out.minimums = slices.Clone(s.counters), slices.Clone(s.eligibleNodes), slices.Clone(s.minimums)
-	var room copies
-	for i := range out.counters {
-		out.counters[i].count = room.clone(s.counters[i].count)
-	}
-	for i := range out.eligibleNodes {
-		out.eligibleNodes[i].nodes = room.clone(s.eligibleNodes[i].nodes)
-	}
-	out.names = slices.Clone(s.names)
-	for i := range out.names {
-		out.names[i] = slices.Clone(out.names[i])
-	}
-	out.domains, out.shapeOf = slices.Clone(s.domains), slices.Clone(s.shapeOf)
-	out.shapes, out.shapeDomains, out.eligible = slices.Clip(s.shapes), slices.Clip(s.shapeDomains), slices.Clip(s.eligible)
-	out.shapeIDs, out.handles = maps.Clone(s.shapeIDs), maps.Clone(s.handles)
-	out.claims, out.limits, out.attached = slices.Clone(s.claims), slices.Clone(s.limits), slices.Clone(s.attached)
-	return &out
 }
