@@ -48,7 +48,7 @@ test: ## everything that CI runs: the product under the race detector where cgo 
 	cd tools && $(GO) test -timeout 40m ./...
 	cd test && $(GO) test -count=1 -p 2 -timeout 40m ./...
 
-oracle: ## fit beside kube-scheduler's own framework: a million judgements on worlds from a seed, every broken rule caught, and 40 mixes with the real kube-scheduler (ORACLE_FLAGS="-seed 1 -judgements 5000000")
+oracle: ## fit beside kube-scheduler's own framework: a million judgements on worlds from a seed, every broken rule caught, and 40 mixes with the real kube-scheduler (ORACLE_FLAGS="-seed 1 -judgements 5000000"; with -spread a third of all refusals is of spread)
 	cd test && $(GO) run ./cmd/oracle $(ORACLE_FLAGS)
 	cd test && $(GO) test ./judge/oracle -run 'TestStories|TestMutants' -all-mutants -v -timeout 40m
 	cd test && $(GO) test ./judge/oracle/loop -mixes 40 -seed 0 -v -timeout 40m

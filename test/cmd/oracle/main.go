@@ -31,6 +31,7 @@ func run(ctx context.Context) (bool, error) {
 	seed := flag.Uint64("seed", 0, "seed of the first world; 0: of the clock")
 	workers := flag.Int("workers", 2, "how many judges work at once")
 	enough := flag.Int("enough", 1, "stop after so many worlds with disagreements")
+	spread := flag.Bool("spread", false, "worlds in which nearly all pods are spread, and other filters seldom refuse one")
 	replay := flag.String("replay", "", "hold fit against a file of recorded verdicts instead of a judge")
 	flag.Parse()
 	if *replay != "" {
@@ -51,7 +52,7 @@ func run(ctx context.Context) (bool, error) {
 	}
 	fmt.Printf("seed %d\n", *seed)
 	began := time.Now()
-	c, found, err := oracle.Run{Program: program, Seed: *seed, Judgements: *judgements, Workers: *workers, Enough: *enough}.Do(ctx)
+	c, found, err := oracle.Run{Program: program, Seed: *seed, Judgements: *judgements, Workers: *workers, Enough: *enough, Spread: *spread}.Do(ctx)
 	if c != nil {
 		c.Print(os.Stdout)
 		took := time.Since(began)

@@ -54,7 +54,10 @@ var features = []string{
 }
 
 // Generate makes the world of a seed.
-func Generate(seed uint64) *World {
+func Generate(seed uint64) *World { return generate(seed, false) }
+
+// generate makes the world of a seed. With spread, nearly all pods are spread, and other filters seldom refuse one.
+func generate(seed uint64, spread bool) *World {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x0bac1e)), w: &World{}, odds: map[string]float64{}}
 	for _, f := range features {
 		g.odds[f] = []float64{0, 0, 0, 0.02, 0.04, 0.08, 0.15, 0.3}[g.IntN(8)]
@@ -65,6 +68,12 @@ func Generate(seed uint64) *World {
 	g.odds["held"] = min(g.odds["held"], 0.03)
 	if g.one(5) { // spread refuses only where many pods are alike
 		g.odds["spread"], g.alike = 0.6, true
+	}
+	if spread {
+		for _, f := range features {
+			g.odds[f] /= 8
+		}
+		g.odds["spread"], g.alike = 0.9, true
 	}
 	for _, rare := range []string{"big", "fields", "nodeName", "nominated", "ephemeral", "cordon", "resize", "held"} {
 		g.odds[rare] /= 5

@@ -14,7 +14,8 @@ type Run struct {
 	Seed       uint64 // of the first world; the next world has the next seed
 	Judgements int64  // stop when at least so many are made
 	Workers    int
-	Enough     int // stop after so many worlds with differences; 0: one
+	Enough     int  // stop after so many worlds with differences; 0: one
+	Spread     bool // worlds in which nearly all pods are spread
 	Progress   func(done int64, took time.Duration)
 }
 
@@ -69,7 +70,7 @@ func (r Run) work(ctx context.Context, c *Coverage, next, done *atomic.Int64, be
 	defer j.Close()
 	for ctx.Err() == nil && done.Load() < r.Judgements {
 		seed := r.Seed + uint64(next.Add(1)-1)
-		w := Generate(seed)
+		w := generate(seed, r.Spread)
 		if err := j.Send(w); err != nil {
 			return fmt.Errorf("seed %d: %w", seed, err)
 		}
