@@ -49,7 +49,7 @@ func (c *challenges) mac(b []byte) []byte {
 	return h.Sum(nil)[:16]
 }
 
-// live says what is wrong with a nonce, whether it was used aside; else until when it lives. It remembers nothing.
+// live returns when a nonce ends, or what is wrong with it. It does not check whether the nonce was used before.
 func (c *challenges) live(nonce string, now time.Time) (until time.Time, why string) {
 	raw, err := hex.DecodeString(nonce)
 	if err != nil || len(raw) != 40 || !hmac.Equal(raw[24:], c.mac(raw[:24])) {
@@ -62,12 +62,8 @@ func (c *challenges) live(nonce string, now time.Time) (until time.Time, why str
 	return until, ""
 }
 
-// take uses a nonce up, and says what is wrong with it.
-func (c *challenges) take(nonce string, now time.Time) string {
-	until, why := c.live(nonce, now)
-	if why != "" {
-		return why
-	}
+// use marks a nonce that lives until then as used, and says whether it was used before.
+func (c *challenges) use(nonce string, until, now time.Time) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now.Sub(c.swept) > nonceLife {

@@ -253,13 +253,14 @@ func (s *Server) beforeSTS(ctx context.Context, req Request) Verdict {
 	case req.skew(s.now()) > maxSkew:
 		return Verdict{Rule: "A4", Why: fmt.Sprintf("the machine's clock is off by %s", req.skew(s.now()).Round(time.Second)), Later: true}
 	}
-	if _, why := s.challenges.live(req.Nonce, s.now()); why != "" { // such a request is not to use up what all have
+	until, why := s.challenges.live(req.Nonce, s.now())
+	if why != "" { // before the allowance: a forged challenge must not cost other machines theirs
 		return Verdict{Rule: "A2", Why: why}
 	}
 	if !s.limits.all.AllowN(s.now(), 1) {
 		return Verdict{Rule: "A0", Why: "too many machines ask at once", Later: true}
 	}
-	if why := s.challenges.take(req.Nonce, s.now()); why != "" {
+	if why = s.challenges.use(req.Nonce, until, s.now()); why != "" {
 		return Verdict{Rule: "A2", Why: why}
 	}
 	return Verdict{}
