@@ -149,7 +149,7 @@ func TestTerms(t *testing.T) {
 	if even.Key != zoneKey || !even.Self || even.MaxSkew != 2 || even.MinDomains != 3 || company.Self || !apart.Self || apart.Key != hostKey {
 		t.Errorf("terms %+v", terms)
 	}
-	if s.Count(company, zoneB) != 2 || s.Count(company, s.DomainOf(company, a1)) != 0 || s.DomainOf(company, bare) != -1 {
+	if s.Count(company, zoneB) != 2 || s.counters[company.counter].sum != 2 || s.Count(company, s.DomainOf(company, a1)) != 0 || s.DomainOf(company, bare) != -1 {
 		t.Error("company is counted wrongly")
 	}
 	if least, domains := leastOf(s, even); least != 0 || domains != 2 || !s.Counts(even, template) || s.Counts(even, bare) {

@@ -152,11 +152,10 @@ func (j *judge) choose() trial {
 	}
 	slices.SortStableFunc(starts, func(a, b trial) int { return a.compare(&b) })
 	starts = slices.CompactFunc(starts, func(a, b trial) bool { return slices.Equal(a.machines, b.machines) })
-	var ended []trial
-	for k := range min(len(starts), judgeSearches) {
+	found := len(starts) // what the searches find follows
+	for k := range min(found, judgeSearches) {
 		j.limit = j.sim.Steps + (before+(most-before)*searchedShare/allShares-j.sim.Steps)/(judgeSearches-k)
-		t := j.search(starts[k], ended)
-		ended = append(ended, t)
+		t := j.search(starts[k], starts[found:])
 		j.cut = j.cut || most == j.most && j.sim.Steps >= j.limit
 		if t.better(&best) {
 			best = t

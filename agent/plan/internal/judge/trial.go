@@ -166,12 +166,12 @@ func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 		j.coverLeft(t.all, left, here)
 	}
 	t.lost = j.coverLeft(t.all, left, j.groups)
-	kept := j.keepHeadroom(left)
-	t.lost -= kept
+	t.left = n - t.lost
+	t.lost -= j.keepHeadroom(left)
 	if j.lost < 0 || t.lost < j.lost {
 		j.lost, j.stuck = t.lost, left
 	}
-	if t.left = n - t.lost - kept; t.left > 0 {
+	if t.left > 0 {
 		both := j.price(t.all)
 		for c, k := range rest {
 			if j.units[c] > 0 {
