@@ -93,20 +93,32 @@ func Passes(c *cluster.PodClass, s *NodeInfo) bool {
 	return toleratesAll(c, s) && selected(c, s)
 }
 
-// DomainsKnown tells whether a shape says where its nodes stand in all domains that the class keeps its pods apart in
-// (required anti-affinity). The label that a template lacks may be one that the machine's Node gets, and its value is
-// not known. A Node without the label is in no domain (InterPodAffinity), and its domains are known.
-func DomainsKnown(c *cluster.PodClass, s *NodeInfo) bool {
+// UnknownDomain is the first topology key of a class's required terms that a template says nothing about; empty: there is
+// none. The label may be one that the machine's Node gets, and its value is not known. A Node without the label is in
+// no domain (InterPodAffinity, PodTopologySpread), and the filters judge it. It costs the terms.
+func UnknownDomain(c *cluster.PodClass, s *NodeInfo) (first string) {
 	if s.Name != "" {
-		return true
+		return ""
+	}
+	TopologyKeys(c, func(key string) {
+		if _, has := s.Labels[key]; !has && key != labelHostname && (first == "" || key < first) {
+			first = key
+		}
+	})
+	return first
+}
+
+// TopologyKeys visits the topology keys of a class's required terms and spread constraints.
+func TopologyKeys(c *cluster.PodClass, visit func(key string)) {
+	for i := range c.PodAffinity {
+		visit(c.PodAffinity[i].TopologyKey)
 	}
 	for i := range c.PodAntiAffinity {
-		key := c.PodAntiAffinity[i].TopologyKey
-		if _, has := s.Labels[key]; !has && key != labelHostname {
-			return false
-		}
+		visit(c.PodAntiAffinity[i].TopologyKey)
 	}
-	return true
+	for i := range c.Spread {
+		visit(c.Spread[i].TopologyKey)
+	}
 }
 
 // toleratesAll tells whether no taint keeps the class away.

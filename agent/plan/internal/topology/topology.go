@@ -21,16 +21,14 @@ const KeyHostname = "kubernetes.io/hostname"
 // does not pass is placed pod by pod.
 type Topology struct {
 	w                *round.State
-	State            *fit.State        // every node with what is on it now
-	volumes          *fit.State        // the same classes with nothing but where their volumes can be
-	Constrained      []bool            // by class
-	Rank             []int8            // by class: the order in which pods are placed
-	GroupDomain      []int             // by group: where its machines stand, from 1 on
-	NodeDomain       []int             // by node, the same
-	labelled         map[string][]bool // see labelled
-	standingGroups   [][]bool          // see standing
-	reachableVolumes [][]int8          // by class and group: whether the volumes can be had there; 0: not asked yet
-	sizes            [][]int64         // by class: the size with the dimensions of hosts; nil: no such dimensions
+	State            *fit.State // every node with what is on it now
+	volumes          *fit.State // the same classes with nothing but where their volumes can be
+	Constrained      []bool     // by class
+	Rank             []int8     // by class: the order in which pods are placed
+	GroupDomain      []int      // by group: where its machines stand, from 1 on
+	NodeDomain       []int      // by node, the same
+	reachableVolumes [][]int8   // by class and group: whether the volumes can be had there; 0: not asked yet
+	sizes            [][]int64  // by class: the size with the dimensions of hosts; nil: no such dimensions
 	dimensions       int
 	Domains          int
 	spreads          []spreadDimension
@@ -125,8 +123,9 @@ func (b *Topology) Reachable(class, g int) bool {
 		return true
 	}
 	c := &b.w.Snapshot.Classes[class]
-	if stands := b.groupsWithLabels(class)[g]; !stands || len(c.Volumes) == 0 {
-		return stands
+	_, shape := b.w.Template(&b.w.Groups[g])
+	if unknown := fit.UnknownDomain(c, shape); unknown != "" || len(c.Volumes) == 0 {
+		return unknown == ""
 	}
 	if b.reachableVolumes[class] == nil {
 		b.reachableVolumes[class] = make([]int8, len(b.w.Groups))
@@ -139,7 +138,6 @@ func (b *Topology) Reachable(class, g int) bool {
 			b.volumes = b.State.Within(fit.Scope{Without: everyKey, NoLimits: true})
 		}
 		mark := b.volumes.Mark()
-		_, shape := b.w.Template(&b.w.Groups[g])
 		if node := b.volumes.AddNode(shape, nil); b.volumes.Passes(class, node) {
 			*known = 1
 		}
@@ -148,80 +146,18 @@ func (b *Topology) Reachable(class, g int) bool {
 	return *known > 0
 }
 
-// groupsWithLabels tells by group whether its template says where its machines stand in all the
-// domains that a class's own terms name. Most classes name one, and share what is said.
-func (b *Topology) groupsWithLabels(class int) []bool {
-	if b.standingGroups == nil {
-		b.standingGroups = make([][]bool, len(b.Constrained))
-	}
-	if b.standingGroups[class] != nil {
-		return b.standingGroups[class]
-	}
+// topologyKeys are the topology keys of a class's required terms, each once, in one string.
+func topologyKeys(c *cluster.PodClass) string {
 	var keys []string
-	KeysOf(&b.w.Snapshot.Classes[class], func(key string) {
-		if !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
-	})
-	by := b.labelledGroups(KeyHostname) // every group has that
-	for n, key := range keys {
-		if n == 0 {
-			by = b.labelledGroups(key)
-			continue
-		}
-		by = slices.Clone(by)
-		for g, has := range b.labelledGroups(key) {
-			by[g] = by[g] && has
-		}
-	}
-	b.standingGroups[class] = by
-	return by
-}
-
-// labelledGroups tells by group whether its template says where its machines stand in the
-// domains of a topology key.
-func (b *Topology) labelledGroups(key string) []bool {
-	if by := b.labelled[key]; by != nil {
-		return by
-	}
-	by := make([]bool, len(b.w.Groups))
-	for g := range by {
-		_, has := b.w.Groups[g].Template.Labels[key]
-		by[g] = has || key == KeyHostname
-	}
-	round.Set(&b.labelled, key, by)
-	return by
-}
-
-// missingLabel is the first topology key of the class's own terms that a group's template
-// says nothing about; its machines would stand in a domain that nobody knows yet.
-func (b *Topology) missingLabel(class, g int) string {
-	labels := b.w.Groups[g].Template.Labels
-	lacks := ""
-	KeysOf(&b.w.Snapshot.Classes[class], func(key string) {
-		if _, has := labels[key]; !has && key != KeyHostname && (lacks == "" || key < lacks) {
-			lacks = key
-		}
-	})
-	return lacks
-}
-
-func KeysOf(c *cluster.PodClass, visit func(key string)) {
-	for i := range c.PodAffinity {
-		visit(c.PodAffinity[i].TopologyKey)
-	}
-	for i := range c.PodAntiAffinity {
-		visit(c.PodAntiAffinity[i].TopologyKey)
-	}
-	for i := range c.Spread {
-		visit(c.Spread[i].TopologyKey)
-	}
+	fit.TopologyKeys(c, func(key string) { keys = append(keys, key) })
+	slices.Sort(keys)
+	return strings.Join(slices.Compact(keys), " ")
 }
 
 // HasZoneTerms tells whether a class has a term of its own on a key other than hostname.
 func HasZoneTerms(c *cluster.PodClass) bool {
 	found := false
-	KeysOf(c, func(key string) { found = found || key != KeyHostname })
+	fit.TopologyKeys(c, func(key string) { found = found || key != KeyHostname })
 	return found
 }
 
@@ -283,8 +219,8 @@ func (b *Topology) Refused(class int, g *round.Group) (rule, words string) {
 	mark := b.State.Mark()
 	defer b.State.Rollback(mark)
 	rule, words = b.State.Refused(class, b.State.AddNode(shape, g.Template.VolumeLimits))
-	if lacks := b.missingLabel(class, b.w.ByID[g.ID]); words == "" && lacks != "" {
-		return fit.RuleInterPod, "the group's template says nothing about " + lacks
+	if unknown := fit.UnknownDomain(&b.w.Snapshot.Classes[class], shape); words == "" && unknown != "" {
+		return fit.RuleInterPod, "the group's template says nothing about " + unknown
 	}
 	return rule, words
 }

@@ -41,7 +41,7 @@ func (b *Topology) assignZones() {
 	anti := false
 	for i := range w.Snapshot.Classes {
 		c := &w.Snapshot.Classes[i]
-		KeysOf(c, func(key string) {
+		fit.TopologyKeys(c, func(key string) {
 			if key != KeyHostname && !slices.Contains(keys, key) {
 				keys = append(keys, key)
 			}
@@ -142,8 +142,8 @@ type candidateDomain struct {
 
 // domainQuery is all that candidates look at of a demand, where its volumes do not matter.
 type domainQuery struct {
-	equivalent int32 // of class: its size, and what it asks of a machine's shape
-	groups     *bool // the groups that may be asked at all: see standing
+	equivalent int32  // of class: its size, and what it asks of a machine's shape
+	keys       string // the topology keys that a template has to tell: see Reachable
 	count      int
 	buys       bool
 }
@@ -157,7 +157,7 @@ func (s *zoneAssignment) candidates(k *round.Demand) []candidateDomain {
 	}
 	q := domainQuery{equivalent: s.w.Cache.Classes.Equivalent[k.Class], count: k.Count(), buys: k.Buys}
 	if s.Constrained[k.Class] && len(s.rep) > 0 {
-		q.groups = &s.groupsWithLabels(k.Class)[0]
+		q.keys = topologyKeys(&s.w.Snapshot.Classes[k.Class])
 	}
 	known, ok := s.known[q]
 	if !ok {

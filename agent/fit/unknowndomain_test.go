@@ -1,0 +1,28 @@
+package fit
+
+import (
+	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// TestUnknownDomain: a template that lacks the label of a required term says nothing about the domain; a Node
+// without the label is in none.
+func TestUnknownDomain(t *testing.T) {
+	labels := map[string]string{zoneKey: "a"}
+	for _, c := range []struct {
+		key  string
+		node cluster.NodeName
+		want bool
+	}{{zoneKey, "", true}, {hostKey, "", true}, {"rack", "", false}, {"rack", "n", true}} {
+		class := avoids(near(c.key, in("app", "me")))
+		if got := UnknownDomain(&class, &NodeInfo{Name: c.node, Labels: labels}) == ""; got != c.want {
+			t.Errorf("anti-affinity on %s, node %q: known %v, want %v", c.key, c.node, got, c.want)
+		}
+	}
+	term := near("rack", in("app", "me"))
+	class := cluster.PodClass{PodAffinity: []cluster.PodTerm{term}, PodAntiAffinity: []cluster.PodTerm{near("building", in("app", "me"))}}
+	if got := UnknownDomain(&class, &NodeInfo{Labels: labels}); got != "building" {
+		t.Errorf("%q is the first key that the template does not tell, want building", got)
+	}
+}
