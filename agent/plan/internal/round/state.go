@@ -34,8 +34,9 @@ type State struct {
 	ByID       map[cluster.GroupID]int
 	Budget     map[string]int // evictions that are still allowed, by budget
 
-	reservedGroup     map[cluster.PodKey]cluster.GroupID // see reservedTo
-	reservationsStand *bool                              // see reserved
+	reservedGroup     map[cluster.PodKey]cluster.GroupID // see ReservedTo
+	reservationsStand *bool                              // see HasReservations
+	awaited           []bool                             // see awaitedGroups
 	roomyNodes        []int                              // what nodesWithRoom found; nil: not asked yet
 	empties           []int64                            // room for what template says
 	Unbound           unboundPods                        // the pods that want room

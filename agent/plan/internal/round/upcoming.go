@@ -76,21 +76,15 @@ func (w *State) HasReservations() bool {
 
 // anyReservationStands works reserved out.
 func (w *State) anyReservationStands() bool {
-	arriving := w.upcomingGroups()
-	if len(arriving) == 0 {
-		return false
-	}
 	for i := range w.Demands {
 		k := &w.Demands[i]
-		for _, id := range arriving {
-			if w.Memory.ReservedMissing[MissingPodsKey(id, k.Owner)] > 0 {
+		for g, awaited := range w.awaitedGroups() {
+			if awaited && w.Memory.ReservedMissing[MissingPodsKey(w.Groups[g].ID, k.Owner)] > 0 {
 				return true
 			}
 		}
-		for _, key := range k.Keys {
-			if slices.Contains(arriving, w.ReservedTo(key)) {
-				return true
-			}
+		if slices.ContainsFunc(k.Keys, func(key cluster.PodKey) bool { return w.AwaitedGroup(key) >= 0 }) {
+			return true
 		}
 	}
 	return false
@@ -107,15 +101,20 @@ func (w *State) NewNodes() []int {
 	return nodes
 }
 
-// upcomingGroups are the groups of which a machine is upcoming, or has just become Ready.
-func (w *State) upcomingGroups() (out []cluster.GroupID) {
-	nodes := w.NewNodes()
-	for g := range w.Groups {
-		if w.Groups[g].Upcoming+w.Groups[g].Grow > 0 || slices.ContainsFunc(nodes, func(n int) bool { return w.Nodes[n].Group == g }) {
-			out = append(out, w.Groups[g].ID)
+// awaitedGroups tells by group whether a machine is upcoming, or has just become Ready.
+func (w *State) awaitedGroups() []bool {
+	if w.awaited == nil {
+		w.awaited = make([]bool, len(w.Groups))
+		for g := range w.Groups {
+			w.awaited[g] = w.Groups[g].Upcoming+w.Groups[g].Grow > 0
+		}
+		for _, n := range w.NewNodes() {
+			if g := w.Nodes[n].Group; g >= 0 {
+				w.awaited[g] = true
+			}
 		}
 	}
-	return out
+	return w.awaited
 }
 
 // ReservedTo is the group that an earlier round counted a pod on; empty: none.
@@ -127,6 +126,15 @@ func (w *State) ReservedTo(key cluster.PodKey) cluster.GroupID {
 		w.reservedGroup = w.Memory.Reservations.ByPod()
 	}
 	return w.reservedGroup[key]
+}
+
+// AwaitedGroup is the group that ReservedTo says, by its index, where a machine of it is upcoming or has just come: what was
+// counted on others says nothing about this round (see HasReservations). -1: none.
+func (w *State) AwaitedGroup(key cluster.PodKey) int {
+	if g, ok := w.ByID[w.ReservedTo(key)]; ok && w.awaitedGroups()[g] {
+		return g
+	}
+	return -1
 }
 
 // MissingPodsKey is the key of reservations to pods that a controller has still to make.

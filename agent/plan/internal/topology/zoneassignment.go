@@ -295,9 +295,8 @@ func (s *zoneAssignment) placeReserved(k *round.Demand, spots []candidateDomain,
 	weight := s.weight(k.Class)
 	var keys []cluster.PodKey
 	for _, key := range k.Keys {
-		g, ok := s.w.ByID[s.w.ReservedTo(key)]
-		i := -1
-		if ok && s.usable[g] {
+		g, i := s.w.AwaitedGroup(key), -1
+		if g >= 0 && s.usable[g] {
 			i = slices.IndexFunc(spots, func(p candidateDomain) bool { return p.domain == s.GroupDomain[g] && p.room > 0 })
 		}
 		if i < 0 || !s.state.Passes(k.Class, s.rep[g]) {
