@@ -46,8 +46,9 @@ type player struct {
 	seed    uint64
 	now     time.Time
 	memory  decision.Memory
-	decided time.Duration // of the last decision of ours
+	decided time.Duration // of the last decision, where that is known without what it takes to ask
 	stages  int           // in how many parts the machines of a purchase join, with a decision between them; 0 and 1: all at once
+	failed  error         // a peer's; it ends the play
 	result  Result
 }
 
@@ -72,8 +73,11 @@ func (p *player) play(buy buyer) (waiting []*corev1.Pod, err error) {
 			}
 			before := usage()
 			machines := buy(p, waiting)
+			if p.failed != nil {
+				return waiting, p.failed
+			}
 			took := usage() - before
-			if p.decided > 0 { // without what it takes to draw a Snapshot up
+			if p.decided > 0 {
 				took, p.decided = p.decided, 0
 			}
 			p.result.Took += took
@@ -140,6 +144,9 @@ func (p *player) joinAll(ordered []orderedMachine, waiting []*corev1.Pod, buy bu
 		}
 		if len(ordered) > 0 && len(waiting) > 0 {
 			more := p.orderAll(buy(p, waiting))
+			if p.failed != nil {
+				return waiting, p.failed
+			}
 			p.result.Early += len(more)
 			ordered = append(ordered, more...)
 		}

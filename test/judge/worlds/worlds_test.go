@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,12 +21,16 @@ var (
 	count     = flag.Int("worlds", 6, "how many worlds TestWorlds plays")
 	mixes     = flag.Int("mixes", 12, "how many mixes TestMixes plays")
 	rules     = flag.Bool("rules", true, "let the simple rules play too")
+	peers     = flag.String("peers", "", "programs that play too, separated by commas; see Question")
 	unpriced  = flag.Bool("unpriced", false, "do not tell the agent the prices; the rules know them")
 )
 
 var judgeProgram string
 
 func TestMain(m *testing.M) {
+	if os.Getenv(peerMode) != "" {
+		os.Exit(answer())
+	}
 	flag.Parse()
 	os.Exit(withJudge(m))
 }
@@ -62,6 +67,17 @@ func TestWorlds(t *testing.T) {
 	names, buyers := []string{"ours", "cluster autoscaler", "karpenter"}, []buyer{Ours, ClusterAutoscaler, Karpenter}
 	if !*rules {
 		names, buyers = names[:1], buyers[:1]
+	}
+	for program := range strings.SplitSeq(*peers, ",") {
+		if program == "" {
+			continue
+		}
+		p, err := StartPeer(t.Context(), program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		names, buyers = append(names, filepath.Base(program)), append(buyers, p.Buy)
 	}
 	all := make([]tally, len(buyers))
 	for seed := *firstSeed; seed < *firstSeed+uint64(*count); seed++ {
