@@ -24,7 +24,7 @@ const (
 	judgeGroups = 64
 	// judgeSteps is what a round may spend on judging: so much, and so many times what
 	// a trial of the first candidate takes, and never more than its budget (budget.Search).
-	judgeSteps, judgeTimes = 25_000, 40
+	judgeSteps, judgeTimes = 25_000, 80
 	// A draw is one outcome of what nobody knows: of ties, and of the order of pods that were
 	// made in the same second. judgeDraws is how many a purchase has to stand in the search,
 	// and judgeConfirms those that the best purchases have to stand in the end.

@@ -155,7 +155,7 @@ func (j *judge) choose() trial {
 	found := len(starts) // what the searches find follows
 	for k := range min(found, judgeSearches) {
 		j.limit = j.sim.Steps + (before+(most-before)*searchedShare/allShares-j.sim.Steps)/(judgeSearches-k)
-		t := j.search(starts[k], starts[found:])
+		t := j.search(starts[k], starts[found:], judgeDraws)
 		j.cut = j.cut || most == j.most && j.sim.Steps >= j.limit
 		if t.better(&best) {
 			best = t
@@ -163,8 +163,8 @@ func (j *judge) choose() trial {
 		starts = append(starts, t)
 	}
 	j.limit = most
-	best = j.confirm(best, starts)
-	return best
+	// In few draws a purchase may be the best by chance: what is best in all of them is searched on from.
+	return j.search(j.confirm(best, starts), nil, judgeConfirms)
 }
 
 const (
@@ -197,13 +197,12 @@ func (j *judge) nothing() bool {
 	return true
 }
 
-// confirm lets the best purchases stand more draws, and what these lack is bought where that
-// is cheaper than the risk. A rival is taken by the draws that it has stood where no steps are left for more.
-// It costs up to 4 times 6 trials and 3 repairs of 6.
+// confirm lets the best purchases stand all draws, each with what it lacks. A rival is taken by the draws that it has stood
+// where no steps are left for more. It costs up to 4 times settled.
 func (j *judge) confirm(best trial, others []trial) trial {
 	slices.SortStableFunc(others, func(a, b trial) int { return a.compare(&b) })
 	stood := [][]int{best.machines}
-	best = j.drawn(best, judgeConfirms, math.Inf(1))
+	best = j.settled(best, math.Inf(1))
 	for _, o := range others {
 		if len(stood) > judgeRivals || !o.better(&best) {
 			break
@@ -212,33 +211,52 @@ func (j *judge) confirm(best trial, others []trial) trial {
 			continue
 		}
 		stood = append(stood, o.machines)
-		if o = j.drawn(o, judgeConfirms, math.Inf(1)); o.better(&best) {
+		if o = j.settled(o, j.mustCost(&best)); o.better(&best) {
 			best = o
 		}
 	}
-	for range judgeRepairs {
-		if best.left == 0 || j.sim.Steps > j.limit {
-			break
-		}
-		t, ok := j.try(best.all, 0, math.Inf(1))
-		if !ok {
-			break
-		}
-		if t = j.drawn(t, judgeConfirms, math.Inf(1)); !t.better(&best) {
-			break
-		}
-		best = t
-	}
 	return best
+}
+
+// settled lets a purchase stand all draws, and buys at once what it lacks in one of them where that is cheaper than the
+// risk, and costs less than below. It costs up to 3 times 6 trials for each of 6 draws.
+func (j *judge) settled(t trial, below float64) trial {
+	t = j.drawn(t, judgeConfirms, math.Inf(1))
+	for range judgeRepairs {
+		best := t
+		lacked := slices.Clone(t.lacked)
+		slices.SortStableFunc(lacked, func(a, b []int) int { return cmp.Compare(j.price(a), j.price(b)) })
+		for _, x := range slices.CompactFunc(lacked, slices.Equal[[]int]) {
+			if j.sim.Steps > j.limit || j.price(x) >= min(below, j.mustCost(&best)) {
+				break
+			}
+			if r, ok := j.try(x, 0, math.Inf(1)); ok {
+				if r = j.drawn(r, judgeConfirms, min(below, j.mustCost(&best))); r.better(&best) {
+					best = r
+				}
+			}
+		}
+		if !best.better(&t) {
+			break
+		}
+		t = best
+	}
+	return t
 }
 
 // rivalOf is what a purchase may cost to be a rival of another: less than rivalMargin above it, or anything where
 // the other leaves pods that some purchase helps.
 func (j *judge) rivalOf(than *trial) float64 {
-	if than.lost > j.lost || than.open > 0 { // whatever it costs
+	return j.mustCost(than) * rivalMargin
+}
+
+// mustCost is what a purchase must cost less than to be better than another; infinite where the other leaves pods that some
+// purchase helps.
+func (j *judge) mustCost(than *trial) float64 {
+	if than.lost > j.lost || than.open > 0 {
 		return math.Inf(1)
 	}
-	return than.score * rivalMargin
+	return than.score
 }
 
 // repaired is a purchase that was tried in one draw, or one with what it lacks bought at once. It stands the draws of a
@@ -274,15 +292,15 @@ type exchange struct {
 	saves  float64
 }
 
-// search drops machines and exchanges them for cheaper ones as long as that is better, what
+// search drops machines and exchanges them for cheaper ones as long as that is better in the mean of some draws, what
 // saves most first, within its steps. It ends where an earlier search has ended: there it found no exchange that is better.
 // There are 15 exchanges for a pair of groups, so that it costs the square of G, and its share of the steps.
-func (j *judge) search(from trial, ended []trial) trial {
+func (j *judge) search(from trial, ended []trial, draws int) trial {
 	best := from
 	moves := j.moves(best.machines)
 	need := j.needs()
 	for i, failed := 0, 0; failed < len(moves) && j.sim.Steps < j.limit; {
-		if t, ok := j.exchanged(&best, &moves[i], need); ok {
+		if t, ok := j.exchanged(&best, &moves[i], need, draws); ok {
 			best, failed = t, 0
 			if slices.ContainsFunc(ended, func(o trial) bool { return slices.Equal(o.machines, t.machines) }) {
 				break
@@ -294,19 +312,20 @@ func (j *judge) search(from trial, ended []trial) trial {
 	return best
 }
 
-// exchanged is a purchase after an exchange; false: it is not better, or not possible. It costs C + G to be ruled out by
-// its price, and two trials otherwise.
-func (j *judge) exchanged(best *trial, m *exchange, need []int64) (trial, bool) {
+// exchanged is a purchase after an exchange; false: it is not better, or not possible. Where machines
+// help all pods, one with too little room for them is not tried: of 7,000 none was better. It costs C + G to be ruled out, and up to a trial for each draw otherwise.
+func (j *judge) exchanged(best *trial, m *exchange, need []int64, draws int) (trial, bool) {
 	if best.machines[m.out] < m.n {
 		return trial{}, false
 	}
 	y := slices.Clone(best.machines)
 	y[m.out] -= m.n
 	y[m.in] += m.m
-	if j.price(y)+j.missing(y, need) >= best.score || !j.within(y) {
+	lacks := j.missing(y, need)
+	if lacks > 0 && best.lost == 0 || j.price(y)+lacks >= best.score || !j.within(y) {
 		return trial{}, false
 	}
-	return j.assess(y, best)
+	return j.assess(y, best, draws)
 }
 
 // moves are the exchanges that save, what saves most first: some machines of a group for

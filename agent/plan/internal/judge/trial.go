@@ -11,6 +11,7 @@ import (
 type trial struct {
 	machines []int   // by group
 	all      []int   // with those of the second purchase, for what the scheduler leaves
+	lacked   [][]int // all, of each draw that left pods
 	draws    int     // how many it has stood
 	left     int     // pods that the second purchase is for
 	open     int     // of these, in the first draw, pods that the machines have no room for by size: no packing can claim them
@@ -102,14 +103,14 @@ func (j *judge) isStuck(left map[int]int) bool {
 	return j.lost >= 0
 }
 
-// assess tells whether a purchase is better than another, in the mean of the draws.
-func (j *judge) assess(x []int, than *trial) (trial, bool) {
+// assess tells whether a purchase is better than another: in the first draw, and in the mean of so many.
+func (j *judge) assess(x []int, than *trial, draws int) (trial, bool) {
 	t, ok := j.try(x, 0, than.score)
 	if !ok || !t.better(than) {
 		return t, false
 	}
-	t = j.drawn(t, judgeDraws, than.score)
-	return t, t.better(than)
+	t = j.drawn(t, draws, than.score)
+	return t, t.draws >= than.draws && t.better(than)
 }
 
 // judgeDrawn tries a purchase in the draws of a search; false: the first costs as much as
@@ -122,11 +123,12 @@ func (j *judge) judgeDrawn(x []int, below float64) (trial, bool) {
 	return j.drawn(t, judgeDraws, below), true
 }
 
-// drawn lets a trial stand more draws, until it has stood so many, or costs as much as below,
-// or the steps are used up: those of the search after judgeDraws, those of the round before.
+// drawn lets a trial stand more draws, until it has stood so many, or must cost as much as below in their mean, or the
+// steps are used up: those of the search after judgeDraws, those of the round before.
 func (j *judge) drawn(t trial, draws int, below float64) trial {
 	for ; t.draws < min(draws, judgeDraws) && j.sim.Steps < j.most || t.draws < draws && j.sim.Steps < j.limit; t.draws++ {
-		o, ok := j.try(t.machines, t.draws, below)
+		rest := j.price(t.machines) * float64(draws-t.draws-1) // what the draws after this one cost at least
+		o, ok := j.try(t.machines, t.draws, below*float64(draws)-t.score*float64(t.draws)-rest)
 		if !ok {
 			t.score = max(t.score, below)
 			return t
@@ -134,6 +136,7 @@ func (j *judge) drawn(t trial, draws int, below float64) trial {
 		if o.left > t.left {
 			t.all = o.all
 		}
+		t.lacked = slices.Concat(t.lacked, o.lacked)
 		t.score = (t.score*float64(t.draws) + o.score) / float64(t.draws+1)
 		t.left, t.lost = max(t.left, o.left), max(t.lost, o.lost)
 	}
@@ -172,6 +175,7 @@ func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 		j.lost, j.stuck = t.lost, left
 	}
 	if t.left > 0 {
+		t.lacked = [][]int{t.all}
 		both := j.price(t.all)
 		for c, k := range rest {
 			if j.units[c] > 0 {

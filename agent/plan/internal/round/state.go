@@ -36,7 +36,7 @@ type State struct {
 
 	reservedGroup     map[cluster.PodKey]cluster.GroupID // see ReservedTo
 	reservationsStand *bool                              // see HasReservations
-	awaited           []bool                             // see awaitedGroups
+	newMachines       []bool                             // see withNewMachines
 	roomyNodes        []int                              // what nodesWithRoom found; nil: not asked yet
 	empties           []int64                            // room for what template says
 	Unbound           unboundPods                        // the pods that want room

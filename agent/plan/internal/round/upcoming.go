@@ -68,26 +68,20 @@ func (w *State) HasReservations() bool {
 		return false
 	}
 	if w.reservationsStand == nil {
-		any := w.anyReservationStands()
+		any := slices.ContainsFunc(w.Demands, w.hasReserved)
 		w.reservationsStand = &any
 	}
 	return *w.reservationsStand
 }
 
-// anyReservationStands works reserved out.
-func (w *State) anyReservationStands() bool {
-	for i := range w.Demands {
-		k := &w.Demands[i]
-		for g, awaited := range w.awaitedGroups() {
-			if awaited && w.Memory.ReservedMissing[MissingPodsKey(w.Groups[g].ID, k.Owner)] > 0 {
-				return true
-			}
-		}
-		if slices.ContainsFunc(k.Keys, func(key cluster.PodKey) bool { return w.AwaitedGroup(key) >= 0 }) {
+// hasReserved tells whether a reservation of a demand stands.
+func (w *State) hasReserved(k Demand) bool {
+	for g, has := range w.withNewMachines() {
+		if has && w.Memory.ReservedMissing[MissingPodsKey(w.Groups[g].ID, k.Owner)] > 0 {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(k.Keys, func(key cluster.PodKey) bool { return w.ReservedGroup(key) >= 0 })
 }
 
 // NewNodes lists the nodes that are upcoming or have just become Ready.
@@ -101,20 +95,20 @@ func (w *State) NewNodes() []int {
 	return nodes
 }
 
-// awaitedGroups tells by group whether a machine is upcoming, or has just become Ready.
-func (w *State) awaitedGroups() []bool {
-	if w.awaited == nil {
-		w.awaited = make([]bool, len(w.Groups))
+// withNewMachines tells by group whether a machine is upcoming, or has just become Ready.
+func (w *State) withNewMachines() []bool {
+	if w.newMachines == nil {
+		w.newMachines = make([]bool, len(w.Groups))
 		for g := range w.Groups {
-			w.awaited[g] = w.Groups[g].Upcoming+w.Groups[g].Grow > 0
+			w.newMachines[g] = w.Groups[g].Upcoming+w.Groups[g].Grow > 0
 		}
 		for _, n := range w.NewNodes() {
 			if g := w.Nodes[n].Group; g >= 0 {
-				w.awaited[g] = true
+				w.newMachines[g] = true
 			}
 		}
 	}
-	return w.awaited
+	return w.newMachines
 }
 
 // ReservedTo is the group that an earlier round counted a pod on; empty: none.
@@ -128,10 +122,10 @@ func (w *State) ReservedTo(key cluster.PodKey) cluster.GroupID {
 	return w.reservedGroup[key]
 }
 
-// AwaitedGroup is the group that ReservedTo says, by its index, where a machine of it is upcoming or has just come: what was
+// ReservedGroup is the group that ReservedTo says, by its index, where a machine of it is upcoming or has just come: what was
 // counted on others says nothing about this round (see HasReservations). -1: none.
-func (w *State) AwaitedGroup(key cluster.PodKey) int {
-	if g, ok := w.ByID[w.ReservedTo(key)]; ok && w.awaitedGroups()[g] {
+func (w *State) ReservedGroup(key cluster.PodKey) int {
+	if g, ok := w.ByID[w.ReservedTo(key)]; ok && w.withNewMachines()[g] {
 		return g
 	}
 	return -1

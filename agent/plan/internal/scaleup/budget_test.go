@@ -18,7 +18,7 @@ func TestBudgetIsTold(t *testing.T) {
 		told                  string
 	}{
 		{"a small search", 69, 55, 6, 0, ""},
-		{"a search that does not pay any more", 1000, 5, 12, 0, ""},
+		{"a search that does not pay any more", 500, 5, 12, 0, ""},
 		{"a search without steps", 69, 55, 6, 1000, "the budget of scale-up's search is spent: the best purchase that was found by then is made"},
 		{"too many pods", 6001, 2, 2, 0, "the budget of scale-up's search is spent: 6001 pods are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"},
 		{"too many classes", 600, 201, 2, 0, "the budget of scale-up's search is spent: 201 classes of pods are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"},

@@ -128,7 +128,7 @@ func (b *Topology) deal(out []round.Demand, k *round.Demand, cells []int, turn *
 func (b *Topology) dealReserved(parts []round.Demand, keys []cluster.PodKey, cells []int) (rest []cluster.PodKey) {
 	for _, key := range keys {
 		at := -1
-		if g := b.w.AwaitedGroup(key); g >= 0 {
+		if g := b.w.ReservedGroup(key); g >= 0 {
 			at = slices.Index(cells, b.GroupDomain[g])
 		}
 		if at < 0 {

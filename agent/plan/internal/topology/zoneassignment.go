@@ -295,7 +295,7 @@ func (s *zoneAssignment) placeReserved(k *round.Demand, spots []candidateDomain,
 	weight := s.weight(k.Class)
 	var keys []cluster.PodKey
 	for _, key := range k.Keys {
-		g, i := s.w.AwaitedGroup(key), -1
+		g, i := s.w.ReservedGroup(key), -1
 		if g >= 0 && s.usable[g] {
 			i = slices.IndexFunc(spots, func(p candidateDomain) bool { return p.domain == s.GroupDomain[g] && p.room > 0 })
 		}
