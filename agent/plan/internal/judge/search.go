@@ -197,8 +197,8 @@ func (j *judge) nothing() bool {
 	return true
 }
 
-// confirm lets the best purchases stand all draws, each with what it lacks. A rival is taken by the draws that it has stood
-// where no steps are left for more. It costs up to 4 times settled.
+// confirm lets the best purchases stand all draws, each with what it lacks. A rival that no steps are left for is not
+// compared: few draws are no proof against many. It costs up to 4 times settled.
 func (j *judge) confirm(best trial, others []trial) trial {
 	slices.SortStableFunc(others, func(a, b trial) int { return a.compare(&b) })
 	stood := [][]int{best.machines}
@@ -211,7 +211,7 @@ func (j *judge) confirm(best trial, others []trial) trial {
 			continue
 		}
 		stood = append(stood, o.machines)
-		if o = j.settled(o, j.mustCost(&best)); o.better(&best) {
+		if o = j.settled(o, j.mustCost(&best)); o.draws >= best.draws && o.better(&best) {
 			best = o
 		}
 	}
