@@ -104,7 +104,7 @@ func (j *judge) sameSize() bool {
 }
 
 // choose finds the purchase of the round. Candidates are tried in one draw; the cheapest with what they leave are
-// repaired, and the search sets out from the best of these. It ends when it has taken judgeTimes what the first trial
+// repaired, and the search sets out from the best of these, in few draws and then in all. It ends when it has taken judgeTimes what the first trial
 // takes, since more saves less than it costs, or when the budget of the round is spent
 // (judge.cut); the best that was found by then is taken. The first candidates are tried
 // beyond judgeTimes too, and the first one in any case.
@@ -312,8 +312,9 @@ func (j *judge) search(from trial, ended []trial, draws int) trial {
 	return best
 }
 
-// exchanged is a purchase after an exchange; false: it is not better, or not possible. Where machines
-// help all pods, one with too little room for them is not tried: of 7,000 none was better. It costs C + G to be ruled out, and up to a trial for each draw otherwise.
+// exchanged is a purchase after an exchange; false: it is not better, or not possible. Where machines help all pods, one
+// with too little room for them is not tried: of 7,000 none was better. It costs C + G to be ruled out, and up to a trial
+// for each draw otherwise.
 func (j *judge) exchanged(best *trial, m *exchange, need []int64, draws int) (trial, bool) {
 	if best.machines[m.out] < m.n {
 		return trial{}, false
