@@ -19,30 +19,31 @@ func (p *Problem) LowerBound() int {
 // still to be filled.
 func (p *Problem) bound(left []int, first int) int {
 	need := 0
-	for j := range p.Empty {
-		var want int64
-		for i := range p.Items {
-			if p.Items[i].Fresh {
-				want += p.Items[i].Size[j] * int64(left[i])
-			}
-		}
-		for b := first; b < len(p.Open); b++ {
-			want -= max(p.Open[b][j], 0)
-		}
-		if want > 0 && p.Empty[j] > 0 {
-			need = max(need, int((want+p.Empty[j]-1)/p.Empty[j]))
-		}
-		if first < len(p.Open) {
+	want, big := make([]int64, len(p.Empty)), make([]int, len(p.Empty)) // by axis: what is asked for, and the pods that take more than half of a bin
+	for i := range p.Items {
+		if !p.Items[i].Fresh {
 			continue
 		}
-		big := 0
-		for i := range p.Items {
+		for j, size := range p.Items[i].Size[:len(want)] {
+			want[j] += size * int64(left[i])
 			// A daemon may ask for more of an axis than a machine has: room below zero is as good as none.
-			if size := p.Items[i].Size[j]; p.Items[i].Fresh && size > 0 && size*2 > p.Empty[j] {
-				big += left[i]
+			if size > 0 && size*2 > p.Empty[j] {
+				big[j] += left[i]
 			}
 		}
-		need = max(need, big)
+	}
+	for _, room := range p.Open[min(first, len(p.Open)):] {
+		for j, n := range room[:len(want)] {
+			want[j] -= max(n, 0)
+		}
+	}
+	for j, n := range want {
+		if n > 0 && p.Empty[j] > 0 {
+			need = max(need, int((n+p.Empty[j]-1)/p.Empty[j]))
+		}
+		if first >= len(p.Open) {
+			need = max(need, big[j])
+		}
 	}
 	if first >= len(p.Open) {
 		for i := range p.Items {
