@@ -56,7 +56,7 @@ func (p *Problem) byLargestShare(order, left []int) []shareList {
 	}
 	for _, i := range order {
 		l := &p.Items[i]
-		if !l.Fresh || left[i] == 0 || MaxFit(p.Empty, l.Size) == 0 {
+		if !l.Fresh || left[i] == 0 || l.MaxFit(p.Empty) == 0 {
 			continue
 		}
 		largest, share := 0, 0.0
@@ -124,8 +124,8 @@ func (p *Problem) fillFrom(lists []shareList, left []int) (bin FreshBins, ok boo
 			break
 		}
 		i := best.items[best.at]
-		if n := min(MaxFit(bin.Room, p.Items[i].Size), left[i]); n > 0 {
-			Sub(bin.Room, p.Items[i].Size, n)
+		if n := min(p.Items[i].MaxFit(bin.Room), left[i]); n > 0 {
+			p.Items[i].Take(bin.Room, n)
 			bin.Portions = append(bin.Portions, Portion{i, n})
 			best.touched = append(best.touched, best.at)
 		} else {

@@ -14,9 +14,11 @@ func TestBinByBin(t *testing.T) {
 		p := someProblem(r)
 		p.Items = p.Items[:0]
 		for range 1 + r.IntN(600) {
-			on := make([]bool, len(p.Open))
-			for i := range on {
-				on[i] = r.IntN(2) == 0
+			var on Bins
+			for b := range p.Open {
+				if r.IntN(2) == 0 {
+					on.Add(b)
+				}
 			}
 			p.Items = append(p.Items, Item{Size: []int64{10 + r.Int64N(600), 16 + r.Int64N(2400), 0, 1}, Count: 1 + r.IntN(3), Fresh: r.IntN(20) > 0, On: on})
 		}

@@ -34,7 +34,7 @@ func (p *Problem) packFairShare(slack float64) (Packing, bool) {
 		if !l.Fresh {
 			continue
 		}
-		k.pourAll(i, l.Size)
+		k.pourAll(i, l)
 		p.openFresh(&k, i)
 	}
 	return k, true
@@ -46,7 +46,7 @@ func (p *Problem) fairShare(slack float64) (share []int64, n int) {
 	want := make([]float64, len(p.Empty))
 	most := make([]int64, len(p.Empty))
 	for i := range p.Items {
-		if l := &p.Items[i]; l.Fresh && MaxFit(p.Empty, l.Size) > 0 {
+		if l := &p.Items[i]; l.Fresh && l.MaxFit(p.Empty) > 0 {
 			for j, v := range l.Size {
 				want[j] += float64(v) * float64(l.Count)
 				most[j] = max(most[j], v)

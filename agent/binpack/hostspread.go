@@ -139,7 +139,7 @@ func (p *Problem) withBase(k *Packing, base []int, n int) Packing {
 			}
 		}
 		for _, t := range e.Portions {
-			Sub(e.Room, p.Items[t.Item].Size, t.N)
+			p.Items[t.Item].Take(e.Room, t.N)
 		}
 		out.Fresh = append(out.Fresh, e)
 	}
@@ -161,7 +161,7 @@ func (p *Problem) worstFit() Packing {
 		for l := &p.Items[i]; l.Fresh && k.Left[i] > 0; {
 			before := k.Left[i]
 			slices.SortStableFunc(k.Fresh, func(a, b FreshBins) int { return cmp.Compare(b.leastShare(w), a.leastShare(w)) })
-			k.putOneEach(i, l.Size)
+			k.putOneEach(i, l)
 			if k.Left[i] == before {
 				break
 			}
@@ -171,10 +171,10 @@ func (p *Problem) worstFit() Packing {
 }
 
 // putOneEach puts one pod of an item on each machine that has room, in their order, as long as pods are left.
-func (k *Packing) putOneEach(i int, size []int64) {
+func (k *Packing) putOneEach(i int, l *Item) {
 	for b, n := 0, len(k.Fresh); b < n && k.Left[i] > 0; b++ {
 		f := &k.Fresh[b]
-		if !Fits(f.Room, size) {
+		if !l.Fits(f.Room) {
 			continue
 		}
 		if rest := f.Times - k.Left[i]; rest > 0 {
@@ -184,7 +184,7 @@ func (k *Packing) putOneEach(i int, size []int64) {
 			f = &k.Fresh[b]
 		}
 		k.Left[i] -= f.Times
-		f.put(i, 1, size)
+		f.put(i, 1, l)
 	}
 }
 

@@ -2,37 +2,33 @@ package binpack
 
 import "slices"
 
-// LowerBound is a number of fresh bins that no answer can go below: by axis, the
-// demand beyond the open bins' room, and the pods of which no two share a bin.
-func (p *Problem) LowerBound() int {
+// LowerBound is a number of fresh bins that no answer can go below: by axis, the demand beyond the open bins' room, and
+// where there are no open bins the pods of which no two share a bin, and what each item needs by itself.
+func (p *Problem) LowerBound() (need int) {
 	if p.Empty == nil {
 		return 0
 	}
-	left := make([]int, len(p.Items))
-	for i := range left {
-		left[i] = p.Items[i].Count
-	}
-	return p.bound(left, 0)
-}
-
-// bound is the lower bound for what is left when the open bins from first on are
-// still to be filled.
-func (p *Problem) bound(left []int, first int) int {
-	need := 0
 	want, big := make([]int64, len(p.Empty)), make([]int, len(p.Empty)) // by axis: what is asked for, and the pods that take more than half of a bin
 	for i := range p.Items {
-		if !p.Items[i].Fresh {
+		l := &p.Items[i]
+		if !l.Fresh {
 			continue
 		}
-		for j, size := range p.Items[i].Size[:len(want)] {
-			want[j] += size * int64(left[i])
+		l.Take(want, -l.Count)
+		if len(p.Open) > 0 {
+			continue
+		}
+		for x := range l.Asked() {
 			// A daemon may ask for more of an axis than a machine has: room below zero is as good as none.
-			if size > 0 && size*2 > p.Empty[j] {
-				big[j] += left[i]
+			if x.Amount*2 > p.Empty[x.Dimension] {
+				big[x.Dimension] += l.Count
 			}
 		}
+		if per := l.MaxFit(p.Empty); per > 0 {
+			need = max(need, (l.Count+per-1)/per)
+		}
 	}
-	for _, room := range p.Open[min(first, len(p.Open)):] {
+	for _, room := range p.Open {
 		for j, n := range room[:len(want)] {
 			want[j] -= max(n, 0)
 		}
@@ -41,16 +37,7 @@ func (p *Problem) bound(left []int, first int) int {
 		if n > 0 && p.Empty[j] > 0 {
 			need = max(need, int((n+p.Empty[j]-1)/p.Empty[j]))
 		}
-		if first >= len(p.Open) {
-			need = max(need, big[j])
-		}
-	}
-	if first >= len(p.Open) {
-		for i := range p.Items {
-			if per := MaxFit(p.Empty, p.Items[i].Size); p.Items[i].Fresh && per > 0 {
-				need = max(need, (left[i]+per-1)/per)
-			}
-		}
+		need = max(need, big[j])
 	}
 	return need
 }
@@ -60,7 +47,7 @@ func (p *Problem) bound(left []int, first int) int {
 func (p *Problem) EachFits(n int) bool {
 	for i := range p.Items {
 		l := &p.Items[i]
-		if n*MaxFit(p.Empty, l.Size)+l.roomInOpen(p.Open) < l.Count {
+		if n*l.MaxFit(p.Empty)+l.roomInOpen(p.Open) < l.Count {
 			return false
 		}
 	}
@@ -95,13 +82,8 @@ func (p *Problem) Infeasible() bool {
 // roomInOpen is how many pods of the item the open bins would take if nothing else went there;
 // its count stands for more.
 func (l *Item) roomInOpen(open [][]int64) (n int) {
-	for b := range open {
-		if n >= l.Count {
-			break
-		}
-		if l.mayGo(b) {
-			n += MaxFit(open[b], l.Size)
-		}
+	for b := l.On.Next(0); b >= 0 && n < l.Count; b = l.On.Next(b + 1) {
+		n += l.MaxFit(open[b])
 	}
 	return min(n, l.Count)
 }

@@ -52,8 +52,8 @@ func (p *Problem) Order(by int) []int {
 	if by == byScarcity {
 		scarce := make([]float64, len(w))
 		for i := range p.Items {
-			for j, v := range p.Items[i].Size {
-				scarce[j] += float64(v) * w[j] * float64(p.Items[i].Count)
+			for x := range p.Items[i].Asked() {
+				scarce[x.Dimension] += float64(x.Amount) * w[x.Dimension] * float64(p.Items[i].Count)
 			}
 		}
 		for j := range w {
@@ -62,7 +62,7 @@ func (p *Problem) Order(by int) []int {
 	}
 	keys := make([]itemKey, len(p.Items))
 	for i := range p.Items {
-		keys[i] = itemKey{orderKey(by, p.Items[i].Size, w), i}
+		keys[i] = itemKey{orderKey(by, &p.Items[i], w), i}
 	}
 	slices.SortFunc(keys, func(a, b itemKey) int { // equal ones stay as they come
 		switch {
@@ -80,13 +80,12 @@ func (p *Problem) Order(by int) []int {
 }
 
 // orderKey is what an order sorts an item by, from its size and the weights of the dimensions.
-func orderKey(by int, size []int64, w []float64) (key float64) {
+func orderKey(by int, l *Item, w []float64) (key float64) {
+	size := l.Size
 	switch by {
 	case ByShare:
-		for j, v := range size {
-			if v > 0 {
-				key = max(key, float64(v)*w[j])
-			}
+		for x := range l.Asked() {
+			key = max(key, float64(x.Amount)*w[x.Dimension])
 		}
 		if key >= 1 { // all of a dimension, as anti-affinity makes it: the larger first
 			key += float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
@@ -98,10 +97,8 @@ func orderKey(by int, size []int64, w []float64) (key float64) {
 	case ByMemory:
 		key = float64(size[1]) * w[1]
 	default:
-		for j, v := range size {
-			if v > 0 {
-				key += float64(float64(v) * w[j])
-			}
+		for x := range l.Asked() {
+			key += float64(float64(x.Amount) * w[x.Dimension])
 		}
 	}
 	return key
@@ -131,8 +128,8 @@ func (p *Problem) byPriority() []int {
 	order := make([]int, len(p.Items))
 	for i := range order {
 		order[i] = i
-		for j, v := range p.Items[i].Size {
-			keys[i] = max(keys[i], float64(v)*w[j])
+		for x := range p.Items[i].Asked() {
+			keys[i] = max(keys[i], float64(x.Amount)*w[x.Dimension])
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {

@@ -5,14 +5,12 @@ import "slices"
 // Item is one class of pods that want room.
 type Item struct {
 	Size  []int64
-	On    []bool // by open bin, whether it may go there; nil: nowhere
+	On    Bins // the open bins that it may go on
 	Count int
 	Prio  int32
-	Fresh bool // whether it may go on a fresh bin
+	Fresh bool   // whether it may go on a fresh bin
+	Axes  []Axis // AxesOf Size, where most of it is nothing; nil: not told
 }
-
-// mayGo tells whether a item may go on an open bin.
-func (l *Item) mayGo(b int) bool { return l.On != nil && l.On[b] }
 
 // Problem is one problem for the packer: put the items into the open bins first and
 // into as few fresh bins as possible, never more than limit.
@@ -153,7 +151,7 @@ func (p *Problem) FirstFit(order []int) Packing {
 		if !l.Fresh || p.Empty == nil {
 			continue
 		}
-		k.pourAll(i, l.Size)
+		k.pourAll(i, l)
 		p.openFresh(&k, i)
 	}
 	return k
@@ -162,15 +160,12 @@ func (p *Problem) FirstFit(order []int) Packing {
 // pourOpen puts what is left of a item on the open bins, the first first.
 func (p *Problem) pourOpen(k *Packing, rooms [][]int64, i int) {
 	l := &p.Items[i]
-	for b := 0; b < len(l.On) && k.Left[i] > 0; b++ {
-		if !l.On[b] {
-			continue
-		}
-		if n := min(k.Left[i], MaxFit(rooms[b], l.Size)); n > 0 {
+	for b := l.On.Next(0); b >= 0 && k.Left[i] > 0; b = l.On.Next(b + 1) {
+		if n := min(k.Left[i], l.MaxFit(rooms[b])); n > 0 {
 			if len(k.Open[b]) == 0 { // until now it is the problem's
 				rooms[b] = slices.Clone(rooms[b])
 			}
-			Sub(rooms[b], l.Size, n)
+			l.Take(rooms[b], n)
 			k.Open[b] = append(k.Open[b], Portion{i, n})
 			k.Left[i] -= n
 		}
@@ -179,30 +174,27 @@ func (p *Problem) pourOpen(k *Packing, rooms [][]int64, i int) {
 
 // pourAll puts what is left of a item wherever the fresh bins have room. Most bins are
 // full to it, and full of what the bin before was full of: that is looked at first.
-func (k *Packing) pourAll(i int, size []int64) {
-	lacks, least := 0, size[0]
-look:
+func (k *Packing) pourAll(i int, l *Item) {
+	lacks, least := 0, l.Size[0]
 	for b := 0; b < len(k.Fresh) && k.Left[i] > 0; b++ {
 		room := k.Fresh[b].Room
 		if room[lacks] < least && least > 0 {
 			continue
 		}
-		for j, n := range size {
-			if n > 0 && room[j] < n {
-				lacks, least = j, n
-				continue look
-			}
+		if j := l.lacks(room); j >= 0 {
+			lacks, least = j, l.Size[j]
+			continue
 		}
-		b = k.pour(b, i, size)
+		b = k.pour(b, i, l)
 	}
 }
 
 // pour puts what is left of a item into the equal bins at b and returns the index of
 // the last entry that these bins now take. No entry shares its room or its portions with
 // another one.
-func (k *Packing) pour(b, i int, size []int64) int {
+func (k *Packing) pour(b, i int, l *Item) int {
 	src := &k.Fresh[b]
-	per := MaxFit(src.Room, size)
+	per := l.MaxFit(src.Room)
 	if per == 0 {
 		return b
 	}
@@ -211,15 +203,15 @@ func (k *Packing) pour(b, i int, size []int64) int {
 	k.Left[i] -= full * per
 	rest := src.Times - full
 	if rest == 0 {
-		src.put(i, per, size)
+		src.put(i, per, l)
 		return b
 	}
 	var room [3]FreshBins
 	out := append(room[:0], src.copied(full))
-	out[0].put(i, per, size)
+	out[0].put(i, per, l)
 	if k.Left[i] > 0 {
 		out = append(out, src.copied(1))
-		out[1].put(i, k.Left[i], size)
+		out[1].put(i, k.Left[i], l)
 		k.Left[i] = 0
 		rest--
 	}
@@ -242,8 +234,8 @@ func (f *FreshBins) copied(times int) FreshBins {
 }
 
 // put adds n pods of item i to each of the bins.
-func (f *FreshBins) put(i, n int, size []int64) {
-	Sub(f.Room, size, n)
+func (f *FreshBins) put(i, n int, l *Item) {
+	l.Take(f.Room, n)
 	for at := range f.Portions {
 		if f.Portions[at].Item == i {
 			f.Portions[at].N += n
@@ -256,7 +248,7 @@ func (f *FreshBins) put(i, n int, size []int64) {
 // openFresh opens as many fresh bins as a item still needs and the limit allows.
 func (p *Problem) openFresh(k *Packing, i int) {
 	l := &p.Items[i]
-	per := MaxFit(p.Empty, l.Size)
+	per := l.MaxFit(p.Empty)
 	if per == 0 || k.Left[i] == 0 {
 		return
 	}
@@ -264,7 +256,7 @@ func (p *Problem) openFresh(k *Packing, i int) {
 		n := min(per, k.Left[i])
 		times := min(k.Left[i]/n, p.Limit-k.Bins)
 		e := FreshBins{Times: times, Room: slices.Clone(p.Empty), Portions: []Portion{{i, n}}}
-		Sub(e.Room, l.Size, n)
+		l.Take(e.Room, n)
 		k.Fresh = append(k.Fresh, e)
 		k.Bins += times
 		k.Left[i] -= times * n

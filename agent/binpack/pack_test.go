@@ -75,9 +75,9 @@ func someProblem(r *rand.Rand) *Problem {
 		p.Open = append(p.Open, []int64{r.Int64N(2000), r.Int64N(4096), 1 << 40, r.Int64N(10)})
 	}
 	for range 1 + r.IntN(5) {
-		on := make([]bool, len(p.Open))
-		for i := range on {
-			on[i] = true
+		var on Bins
+		for b := range p.Open {
+			on.Add(b)
 		}
 		p.Items = append(p.Items, Item{Size: []int64{100 + r.Int64N(18)*100, 100 + r.Int64N(30)*128, 0, 1}, Count: 1 + r.IntN(5), Fresh: true, On: on})
 	}
@@ -198,7 +198,7 @@ func TestPackOfLargeMixes(t *testing.T) {
 	for range 200 * times {
 		p := &Problem{Empty: []int64{2000, 4096, 1 << 40, 110}, Limit: 10_000}
 		for range 2 + r.IntN(20) {
-			p.Items = append(p.Items, Item{Size: []int64{50 + r.Int64N(30)*50, 64 + r.Int64N(40)*64, 0, 1}, Count: 1 + r.IntN(40), Fresh: true, On: []bool{}})
+			p.Items = append(p.Items, Item{Size: []int64{50 + r.Int64N(30)*50, 64 + r.Int64N(40)*64, 0, 1}, Count: 1 + r.IntN(40), Fresh: true})
 		}
 		k := Pack(p)
 		verify(t, p, &k)
@@ -222,7 +222,7 @@ func TestPackHostSpread(t *testing.T) {
 		p := &Problem{Empty: []int64{16000, 64 << 10, 1 << 40, 110}, Limit: 10_000}
 		lv := &HostSpread{}
 		for c := range 1 + r.IntN(6) {
-			l := Item{Size: []int64{50 + r.Int64N(30)*50, 64 + r.Int64N(40)*64, 0, 1}, Count: 1 + r.IntN(400), Fresh: true, On: []bool{}}
+			l := Item{Size: []int64{50 + r.Int64N(30)*50, 64 + r.Int64N(40)*64, 0, 1}, Count: 1 + r.IntN(400), Fresh: true}
 			for range c {
 				l.Size = append(l.Size, 0)
 			}

@@ -7,15 +7,15 @@ import (
 // LowerBoundFrom is how many bins the axes from one on make necessary by themselves, and which
 // of them does.
 func (p *Problem) LowerBoundFrom(from int) (need, axis int) {
-	for j := from; j < len(p.Empty); j++ {
-		var sum int64
-		for i := range p.Items {
-			if l := &p.Items[i]; l.Fresh {
-				sum += l.Size[j] * int64(l.Count)
-			}
+	sums := make([]int64, len(p.Empty))
+	for i := range p.Items {
+		if l := &p.Items[i]; l.Fresh {
+			l.Take(sums, -l.Count)
 		}
-		if p.Empty[j] > 0 && int((sum+p.Empty[j]-1)/p.Empty[j]) > need {
-			need, axis = int((sum+p.Empty[j]-1)/p.Empty[j]), j
+	}
+	for j := from; j < len(p.Empty); j++ {
+		if p.Empty[j] > 0 && int((sums[j]+p.Empty[j]-1)/p.Empty[j]) > need {
+			need, axis = int((sums[j]+p.Empty[j]-1)/p.Empty[j]), j
 		}
 	}
 	return need, axis
@@ -34,32 +34,32 @@ func (p *Problem) PackTwoSizes(k *Packing, order []int, more []int64, limit int)
 	}
 	bins := k.Bins
 	for _, i := range order {
-		size := p.Items[i].Size
-		big.pourAll(i, size)
+		l := &p.Items[i]
+		big.pourAll(i, l)
 		for x := len(small) - 1; x >= 0 && big.Left[i] > 0; x-- {
 			for j := range room {
 				room[j] = small[x].Room[j] + more[j]
 			}
-			per := MaxFit(room, size)
+			per := l.MaxFit(room)
 			for per > 0 && big.Left[i] > 0 && small[x].Times > 0 {
 				if big.Bins++; big.Bins > limit {
 					return nil, 0
 				}
 				small[x].Times--
 				big.Fresh = append(big.Fresh, FreshBins{Times: 1, Room: slices.Clone(room), Portions: append(make([]Portion, 0, len(small[x].Portions)+2), small[x].Portions...)})
-				big.pour(len(big.Fresh)-1, i, size)
+				big.pour(len(big.Fresh)-1, i, l)
 			}
 			if small[x].Times == 0 {
 				small = slices.Delete(small, x, x+1)
 			}
 		}
-		for per := MaxFit(whole, size); per > 0 && big.Left[i] > 0 && bins < p.Limit; bins++ {
+		for per := l.MaxFit(whole); per > 0 && big.Left[i] > 0 && bins < p.Limit; bins++ {
 			if big.Bins++; big.Bins > limit {
 				return nil, 0
 			}
 			m := min(per, big.Left[i])
 			e := FreshBins{Times: 1, Room: slices.Clone(whole), Portions: []Portion{{i, m}}}
-			Sub(e.Room, size, m)
+			l.Take(e.Room, m)
 			big.Fresh = append(big.Fresh, e)
 			big.Left[i] -= m
 		}

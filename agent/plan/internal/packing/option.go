@@ -3,6 +3,7 @@ package packing
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
@@ -12,7 +13,12 @@ import (
 type option struct {
 	group    int
 	set      []int // the groups that its machines are spread over, group included
-	k        binpack.Packing
+	limit    int
+	empty    []int64         // the room of a machine
+	packed   binpack.Packing // into such machines
+	found    int             // Solver.changes when it was found
+	places   int             // the places that there were
+	k        binpack.Packing // packed, or what is better
 	which    []int
 	fresh    int // machines to buy
 	pods     int // pods on its coming and new machines
@@ -67,11 +73,17 @@ func (v *Solver) optionFor(g, limit int) *option {
 		return v.Solution.Left[i]
 	}
 	set := v.Partners(g)
+	if o := v.options[g]; o != nil && o.limit == limit && slices.Equal(o.set, set) && v.stands(o) {
+		o.found, o.places = v.changes, len(v.Solution.Bins)
+		return o
+	}
 	p, which := v.problemOf(pick, v.Smallest(set), limit)
 	if len(p.Items) == 0 {
 		return nil
 	}
-	o := &option{group: g, k: binpack.Pack(p), which: which, set: set}
+	o := &option{group: g, limit: limit, empty: p.Empty, found: v.changes, places: len(v.Solution.Bins), which: which, set: set}
+	o.packed = v.pack(p, which)
+	o.k, v.options[g] = o.packed, o
 	if k, ok := p.PackHostSpread(v.w.Topology.HostSpread(g), o.k.Bins); ok {
 		o.k = k
 	}
@@ -82,11 +94,55 @@ func (v *Solver) optionFor(g, limit int) *option {
 	o.fresh = max(o.fresh, 0)
 	v.rightsize(o, p)
 	if two := v.twoSizePacking(o, p); two != nil {
-		o = two
+		o.k, o.fresh, o.groups = two.k, two.fresh, two.groups
 	}
 	o.measure(p)
 	v.addCosts(o, p)
 	return o
+}
+
+// stands tells whether an option is still what would be found: its pods are left, the places that they may use are
+// as they were, and its machines of other groups may be bought. It costs C, for each of them the places that are new, and the
+// machines.
+func (v *Solver) stands(o *option) bool {
+	for _, i := range o.which {
+		on := v.mayGo(i)
+		if v.changed[i] > o.found || on.Next(o.places) >= 0 {
+			return false
+		}
+		for b := on.Next(0); b >= 0; b = on.Next(b + 1) {
+			if v.lessRoom[b] > o.found {
+				return false
+			}
+		}
+	}
+	others := make(map[int]int)
+	for x, f := range o.k.Fresh {
+		if o.groups != nil && o.groups[x] != o.group {
+			others[o.groups[x]] += f.Times
+		}
+	}
+	for g, n := range others {
+		if v.room(g) < n {
+			return false
+		}
+	}
+	return true
+}
+
+// pack is the packing of a problem: that of another group with the same machine, or a new one. Equal machines for the
+// same pods are packed once. It costs G, and Pack.
+func (v *Solver) pack(p *binpack.Problem, which []int) binpack.Packing {
+	pods := 0
+	for i := range p.Items {
+		pods += p.Items[i].Count
+	}
+	for _, o := range v.options {
+		if o != nil && o.found == v.changes && (o.limit == p.Limit || min(o.limit, p.Limit) >= pods) && slices.Equal(o.empty, p.Empty) && slices.Equal(o.which, which) {
+			return o.packed
+		}
+	}
+	return binpack.Pack(p)
 }
 
 // room is how many machines a group may still add to this solution.

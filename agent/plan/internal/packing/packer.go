@@ -1,6 +1,7 @@
 package packing
 
 import (
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
@@ -17,6 +18,14 @@ type Packer struct {
 
 // New begins a round.
 func New(w *round.State) *Packer { return &Packer{State: w} }
+
+// item is a class as it is packed, without a number of pods.
+func (w *Packer) item(class int) binpack.Item {
+	if w.Topology == nil {
+		return binpack.Item{Size: w.Dimensions.Class(class)}
+	}
+	return binpack.Item{Size: w.Topology.Size(class), Axes: w.Topology.Axes(class)}
+}
 
 // Size is the vector of a class as it is packed.
 func (w *Packer) Size(class int) []int64 {

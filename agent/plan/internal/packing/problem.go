@@ -2,7 +2,6 @@ package packing
 
 import (
 	"math"
-	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 )
@@ -13,98 +12,98 @@ func (v *Solver) problemOf(pick func(i int) int, empty []int64, limit int) (*bin
 	for i := range v.Solution.Bins {
 		p.Open = append(p.Open, v.Solution.Bins[i].Room)
 	}
-	if len(v.on) != len(v.w.Demands) {
-		v.on = slices.Grow(v.mayGoBuffer[:0], len(v.w.Demands))[:len(v.w.Demands)]
-		v.mayGoBuffer = v.on
-		v.asked = slices.Grow(v.asked[:0], len(v.w.Demands))[:len(v.w.Demands)]
-		clear(v.asked)
-		v.binDomains, v.measured = v.binDomains[:0], 0
-	}
-	if b := v.w.Topology; b != nil {
-		for i := len(v.binDomains); i < len(v.Solution.Bins); i++ {
-			v.binDomains = append(v.binDomains, b.DomainOf(v.Solution.Bins[i].Node, v.Solution.Bins[i].Group))
-		}
-	}
 	which := make([]int, 0, len(v.w.Demands))
 	p.Items = make([]binpack.Item, 0, len(v.w.Demands))
 	for i := range v.w.Demands {
 		k := &v.w.Demands[i]
 		if n := pick(i); n > 0 && !k.PerPod {
 			which = append(which, i)
-			p.Items = append(p.Items, binpack.Item{Size: v.w.Size(k.Class), Count: n, Prio: v.w.Snapshot.Classes[k.Class].Priority, Fresh: empty != nil, On: v.mayGo(i)})
+			l := v.w.item(k.Class)
+			l.Count, l.Prio, l.Fresh, l.On = n, v.w.Snapshot.Classes[k.Class].Priority, empty != nil, v.mayGo(i)
+			p.Items = append(p.Items, l)
 		}
 	}
 	return p, which
 }
 
-// mayGo tells by place whether a demand may go there and finds room for one. It is the
-// same for all groups that are asked in turn; nobody writes to it. Most pods may go
-// nowhere that is there already, and that takes no room to say. It costs N + U.
-func (v *Solver) mayGo(i int) []bool {
-	if v.asked[i] == len(v.Solution.Bins)+1 {
+// mayGo are the places where a demand may go, of those that had room for one when it was asked first. Each place is looked at
+// once. It costs the places in the demand's domain, and later the machines that were bought there since.
+func (v *Solver) mayGo(i int) binpack.Bins {
+	k := &v.w.Demands[i]
+	places := v.placesIn(k.Domain)
+	if v.asked[i] == len(places) {
 		return v.on[i]
 	}
-	k, size := &v.w.Demands[i], v.w.Size(v.w.Demands[i].Class)
-	bound := k.Domain > 0 && v.w.Topology != nil
-	scarce := v.scarce(size)
+	item := v.w.item(k.Class)
+	item.Axes = v.scarce(&item)
 	filters, ties := v.w.FiltersOf(k.Class), v.w.Topology.NodeFilter(k.Class)
-	var on []bool
-	for b := range v.Solution.Bins {
-		if bound && v.binDomains[b] != k.Domain {
-			continue
-		}
+	for _, b := range places[v.asked[i]:] {
 		pl := &v.Solution.Bins[b]
-		if lacksAny(pl.Room, size, scarce) {
-			continue
-		}
-		if pl.Node >= 0 && !(filters.Passes(pl.Node) && ties.Passes(pl.Node)) || pl.Node < 0 && !(v.passes(k.Class, pl) && v.w.Topology.AllowsGroup(k, pl.Group)) {
-			continue
-		}
-		if on == nil {
-			on = make([]bool, len(v.Solution.Bins))
-		}
-		on[b] = true
-	}
-	v.on[i], v.asked[i] = on, len(v.Solution.Bins)+1
-	return on
-}
-
-// lacksAny tells whether a room has too little for a size in any of some dimensions.
-func lacksAny(room, size []int64, dimensions []int) bool {
-	for _, d := range dimensions {
-		if room[d] < size[d] {
-			return true
+		switch {
+		case !item.Fits(pl.Room):
+		case pl.Node >= 0 && !(filters.Passes(pl.Node) && ties.Passes(pl.Node)):
+		case pl.Node < 0 && !(v.passes(k.Class, pl) && v.w.Topology.AllowsGroup(k, pl.Group)):
+		default:
+			v.on[i].Add(b)
 		}
 	}
-	return false
+	v.asked[i] = len(places)
+	return v.on[i]
 }
 
-// scarce are the dimensions of a size in which some place has too little room for one pod. A size has a dimension
+// placesIn are the places in a domain; 0: in all. It costs the places that are new.
+func (v *Solver) placesIn(domain int) []int {
+	if v.places == nil {
+		v.places = make([][]int, 1)
+		if v.w.Topology != nil {
+			v.places = make([][]int, v.w.Topology.Domains+1)
+		}
+	}
+	for b := len(v.places[0]); b < len(v.Solution.Bins); b++ {
+		v.places[0] = append(v.places[0], b)
+		v.lessRoom = append(v.lessRoom, v.changes)
+		if v.w.Topology != nil {
+			d := v.w.Topology.DomainOf(v.Solution.Bins[b].Node, v.Solution.Bins[b].Group)
+			v.places[d] = append(v.places[d], b)
+		}
+	}
+	return v.places[domain]
+}
+
+// scarce are the dimensions of an item in which some place has too little room for one. An item can have a dimension
 // for each term on hosts of any class, and in most of them every place has room.
-func (v *Solver) scarce(size []int64) []int {
-	if v.measured != len(v.Solution.Bins)+1 {
-		v.measureRooms(len(size))
+func (v *Solver) scarce(l *binpack.Item) []binpack.Axis {
+	v.measureRooms(len(l.Size))
+	if v.scarceBuffer = v.scarceBuffer[:0]; v.scarceBuffer == nil {
+		v.scarceBuffer = make([]binpack.Axis, 0, 8) // nil would mean all
 	}
-	list := v.scarceBuffer[:0]
-	for d, n := range size {
-		if n > 0 && n > v.leastRoom[d] {
-			list = append(list, d)
+	for x := range l.Asked() {
+		if x.Amount > v.leastRoom[x.Dimension] {
+			v.scarceBuffer = append(v.scarceBuffer, x)
 		}
 	}
-	v.scarceBuffer = list
-	return list
+	return v.scarceBuffer
 }
 
-// measureRooms finds the least room of all places in each dimension. It costs the places times the dimensions.
+// measureRooms finds the least room of all places in each dimension. It costs the new places times the dimensions.
 func (v *Solver) measureRooms(dimensions int) {
-	v.leastRoom = slices.Grow(v.leastRoom[:0], dimensions)[:dimensions]
-	for d := range v.leastRoom {
-		v.leastRoom[d] = math.MaxInt64
+	for len(v.leastRoom) < dimensions {
+		v.leastRoom = append(v.leastRoom, math.MaxInt64)
 	}
-	for b := range v.Solution.Bins {
+	for ; v.measured < len(v.Solution.Bins); v.measured++ {
+		for d, n := range v.Solution.Bins[v.measured].Room {
+			v.leastRoom[d] = min(v.leastRoom[d], n)
+		}
+	}
+}
+
+// tookRoom says that a place has less room than before.
+func (v *Solver) tookRoom(b int) {
+	v.placesIn(0)
+	v.lessRoom[b] = v.changes
+	if b < v.measured {
 		for d, n := range v.Solution.Bins[b].Room {
 			v.leastRoom[d] = min(v.leastRoom[d], n)
 		}
 	}
-	v.measured = len(v.Solution.Bins) + 1
 }

@@ -197,8 +197,12 @@ func (v *Solver) addCosts(o *option, p *binpack.Problem) {
 	}
 }
 
-// shortlistSize is how many groups of many are looked at closely.
-const shortlistSize = 3
+const (
+	// shortlistSize is how many groups of many are looked at closely.
+	shortlistSize = 3
+	// shortlistLooks is from how many demands on that many groups on, each look at eight dimensions, few groups are many.
+	shortlistLooks = 500_000
+)
 
 // shortlist are the groups that are not done and whose machines are worth packing: all
 // of a few; of many those that the expander would take if everything were fluid, and
@@ -211,7 +215,8 @@ func (v *Solver) shortlist() []int {
 			open = append(open, g)
 		}
 	}
-	if len(open) <= topology.ShortlistFrom {
+	looks := len(v.w.Demands) * len(open) * max(len(v.w.Size(v.w.Demands[0].Class))/8, 1)
+	if len(open) <= shortlistSize || len(open) <= topology.ShortlistFrom && looks <= shortlistLooks {
 		return open
 	}
 	sums := v.relax()

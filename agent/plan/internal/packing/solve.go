@@ -60,14 +60,18 @@ type Solver struct {
 	Solution     Solution
 	upcoming     []int // machines by group that are upcoming and still empty
 	done         []bool
-	on           [][]bool // by demand: see mayGo; nil: places have changed
-	mayGoBuffer  [][]bool // room for on
-	scarceBuffer []int    // room for what scarce lists
-	leastRoom    []int64  // by dimension: the least room of all places
-	measured     int      // one more than the places that leastRoom is of; 0: places have changed
-	binDomains   []int    // by place, as long as on stands; empty where nothing is constrained
-	asked        []int    // by demand, where on stands: one more than the bins that it was asked for
-	mayAsk       bool     // verify may ask for another solution
+	on           []binpack.Bins // by demand: see mayGo
+	asked        []int          // by demand: how many of the places in its domain on is of
+	places       [][]int        // by domain; 0: all
+	lessRoom     []int          // by place: the last packing that took room of it
+	scarceBuffer []binpack.Axis // room for what scarce lists
+	leastRoom    []int64        // by dimension: the least room of all places
+	measured     int            // the places that leastRoom is of
+	mayAsk       bool           // verify may ask for another solution
+
+	options []*option // by group: the option that was found last
+	changes int       // packings that were applied
+	changed []int     // by demand: the last packing that took pods of it
 
 	costOrder    []int   // see ladder
 	costOrderMax []int64 // by rung, of each dimension the most that it or one below has
@@ -79,6 +83,7 @@ func (w *Packer) NewSolver(withMarked bool) *Solver {
 	v.Solution.Grow = make([]int, len(w.Groups))
 	v.Solution.On, v.Solution.Left = make([]int, len(w.Demands)), make([]int, len(w.Demands))
 	v.Solution.Allocations = make([][]Allocation, len(w.Demands))
+	v.on, v.asked, v.changed, v.options = make([]binpack.Bins, len(w.Demands)), make([]int, len(w.Demands)), make([]int, len(w.Demands)), make([]*option, len(w.Groups))
 	for i := range w.Demands {
 		v.Solution.Left[i] = w.Demands[i].Count()
 	}
@@ -103,7 +108,8 @@ func (w *Packer) IsOpen(n *round.Node, withMarked bool) bool {
 func (v *Solver) fits(i, g int) bool {
 	empty, shape := v.w.Template(&v.w.Groups[g])
 	k := &v.w.Demands[i]
-	return binpack.Fits(empty, v.w.Size(k.Class)) && v.w.Topology.AllowsGroup(k, g) && v.w.Takes(k.Class, g, shape)
+	item := v.w.item(k.Class)
+	return item.Fits(empty) && v.w.Topology.AllowsGroup(k, g) && v.w.Takes(k.Class, g, shape)
 }
 
 // placeOnExisting places what it can on what is there and commits that.
@@ -131,10 +137,13 @@ func (v *Solver) applyOption(o *option) { v.applyMixed(&o.k, o.which, o.group, o
 // applyMixed is apply for machines of several sizes: mix has the group of each kind of fresh
 // bin, nil where all are of the chosen group.
 func (v *Solver) applyMixed(k *binpack.Packing, which []int, chosen int, set, mix []int) {
-	v.on = nil
+	v.changes++
 	for b, parts := range k.Open {
 		for _, t := range parts {
 			v.Put(&v.Solution.Bins[b], which[t.Item], t.N)
+		}
+		if len(parts) > 0 {
+			v.tookRoom(b)
 		}
 	}
 	v.applyFresh(k, which, chosen, set, mix)
@@ -152,11 +161,13 @@ func (v *Solver) Put(pl *Bin, i, n int) {
 	} else {
 		pl.Headroom = append(pl.Headroom, round.HeadroomPieces{Class: k.Class, Count: n})
 	}
-	binpack.Sub(pl.Room, v.w.Size(k.Class), n)
+	item := v.w.item(k.Class)
+	item.Take(pl.Room, n)
 	if v.remembers() {
 		pl.Portions = append(pl.Portions, binpack.Portion{Item: i, N: n})
 	}
 	v.Solution.Left[i] -= n
+	v.changed[i] = v.changes
 	if pl.Node >= 0 && v.w.Nodes[pl.Node].State != round.StateUpcoming {
 		v.Solution.On[i] += n
 		return
@@ -199,6 +210,7 @@ func (v *Solver) applyFresh(k *binpack.Packing, which []int, chosen int, set, mi
 			for _, t := range f.Portions {
 				v.add(which[t.Item], g, t.N, fresh)
 				v.Solution.Left[which[t.Item]] -= t.N
+				v.changed[which[t.Item]] = v.changes
 				if v.remembers() {
 					pl.Portions = append(pl.Portions, binpack.Portion{Item: which[t.Item], N: t.N})
 				}
@@ -292,25 +304,13 @@ func (v *Solver) keepReserved(g int, nodes bool) bool {
 		}
 		return v.Reserved(i, g)
 	}, empty, v.upcoming[g])
-	if !nodes {
-		for b := range p.Open {
-			if !v.isUpcoming(&v.Solution.Bins[b], g) {
-				p.Open[b] = make([]int64, len(empty))
-			}
-		}
-		p.Items = slices.Clone(p.Items)
-		for l := range p.Items {
-			on := slices.Clone(p.Items[l].On)
-			for b := range on {
-				on[b] = on[b] && v.isUpcoming(&v.Solution.Bins[b], g)
-			}
-			if !slices.Contains(on, true) {
-				on = nil
-			}
-			p.Items[l].On = on
-		}
+	if len(p.Items) == 0 {
+		return false
 	}
-	if len(p.Items) == 0 || p.LowerBound() > v.upcoming[g] || !p.EachFits(v.upcoming[g]) {
+	if !nodes {
+		v.withoutNodes(p, g)
+	}
+	if p.LowerBound() > v.upcoming[g] || !p.EachFits(v.upcoming[g]) {
 		return false
 	}
 	k := binpack.Pack(p)
@@ -320,10 +320,11 @@ func (v *Solver) keepReserved(g int, nodes bool) bool {
 		return true // who has no room beside the nodes any more has been overtaken, and is to be asked for anew
 	}
 	if k.Unplaced() > 0 { // what these pods will need of the machines is not known exactly
-		v.upcoming[g], v.on = 0, nil
+		v.upcoming[g] = 0
 		for b := range v.Solution.Bins {
 			if v.isUpcoming(&v.Solution.Bins[b], g) {
-				v.Solution.Bins[b].Room = make([]int64, len(empty))
+				clear(v.Solution.Bins[b].Room)
+				v.tookRoom(b)
 			}
 		}
 	}
@@ -332,6 +333,16 @@ func (v *Solver) keepReserved(g int, nodes bool) bool {
 		v.Solution.Left[which[i]] -= n
 	}
 	return true
+}
+
+// withoutNodes takes the places that are no upcoming machines of a group out of a problem.
+func (v *Solver) withoutNodes(p *binpack.Problem, g int) {
+	none := make([]int64, len(p.Empty))
+	for b := range p.Open {
+		if !v.isUpcoming(&v.Solution.Bins[b], g) {
+			p.Open[b] = none
+		}
+	}
 }
 
 // isUpcoming tells a machine of a group that is still to come.

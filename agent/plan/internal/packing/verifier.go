@@ -229,8 +229,8 @@ func (r *verifier) removeFromSolution(it *placement) {
 	pl := &v.Solution.Bins[it.bin]
 	pl.Portions = slices.Clone(pl.Portions)
 	pl.Portions[it.portion].N -= it.left
-	binpack.Sub(pl.Room, v.w.Size(v.w.Demands[it.demand].Class), -it.left)
-	v.on = nil
+	item := v.w.item(v.w.Demands[it.demand].Class)
+	item.Take(pl.Room, -it.left)
 	v.Solution.Left[it.demand] += it.left
 	if pl.Node >= 0 && v.w.Nodes[pl.Node].State != round.StateUpcoming {
 		v.Solution.On[it.demand] -= it.left
@@ -294,7 +294,6 @@ func (r *verifier) placeOn(i int) bool {
 // putOn puts pods of a demand on a place.
 func (r *verifier) putOn(i, p, n int) {
 	r.st.Put(r.v.w.Demands[i].Class, r.nodes[p], n)
-	r.v.on = nil
 	r.v.Put(&r.v.Solution.Bins[p], i, n)
 }
 
@@ -340,7 +339,9 @@ func (v *Solver) preferred(i int) []int {
 		if binpack.MaxFit(empty, v.w.Dimensions.Class(k.Class)) == 0 || !fit.Passes(&v.w.Snapshot.Classes[k.Class], shape) || !v.w.Topology.Reachable(k.Class, g) {
 			continue
 		}
-		p := &binpack.Problem{Empty: empty, Limit: v.own(g), Items: []binpack.Item{{Size: v.w.Size(k.Class), Count: v.Solution.Left[i], Fresh: true}}}
+		l := v.w.item(k.Class)
+		l.Count, l.Fresh = v.Solution.Left[i], true
+		p := &binpack.Problem{Empty: empty, Limit: v.own(g), Items: []binpack.Item{l}}
 		o := &option{group: g, k: binpack.Pack(p), which: []int{i}}
 		o.fresh = max(o.k.Bins-v.upcoming[g], 0)
 		o.measure(p)
@@ -365,7 +366,6 @@ func (v *Solver) preferred(i int) []int {
 // dropEmpty gives bought machines back that nothing is on any more.
 func (r *verifier) dropEmpty() {
 	v := r.v
-	v.on = nil
 	v.Solution.Bins = slices.DeleteFunc(v.Solution.Bins, func(p Bin) bool {
 		if p.Node >= 0 || !p.Fresh || slices.ContainsFunc(p.Portions, func(t binpack.Portion) bool { return t.N > 0 }) {
 			return false

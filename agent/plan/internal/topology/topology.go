@@ -21,14 +21,15 @@ const KeyHostname = "kubernetes.io/hostname"
 // does not pass is placed pod by pod.
 type Topology struct {
 	w                *round.State
-	State            *fit.State // every node with what is on it now
-	volumes          *fit.State // the same classes with nothing but where their volumes can be
-	Constrained      []bool     // by class
-	Rank             []int8     // by class: the order in which pods are placed
-	GroupDomain      []int      // by group: where its machines stand, from 1 on
-	NodeDomain       []int      // by node, the same
-	reachableVolumes [][]int8   // by class and group: whether the volumes can be had there; 0: not asked yet
-	sizes            [][]int64  // by class: the size with the dimensions of hosts; nil: no such dimensions
+	State            *fit.State       // every node with what is on it now
+	volumes          *fit.State       // the same classes with nothing but where their volumes can be
+	Constrained      []bool           // by class
+	Rank             []int8           // by class: the order in which pods are placed
+	GroupDomain      []int            // by group: where its machines stand, from 1 on
+	NodeDomain       []int            // by node, the same
+	reachableVolumes [][]int8         // by class and group: whether the volumes can be had there; 0: not asked yet
+	sizes            [][]int64        // by class: the size with the dimensions of hosts; nil: no such dimensions
+	axes             [][]binpack.Axis // by class: of which of these dimensions the size has any
 	dimensions       int
 	Domains          int
 	spreads          []spreadDimension
@@ -239,6 +240,14 @@ func (b *Topology) Size(class int) []int64 {
 		return b.w.Dimensions.Class(class)
 	}
 	return b.sizes[class]
+}
+
+// Axes are the dimensions of which a size has any; nil: not told.
+func (b *Topology) Axes(class int) []binpack.Axis {
+	if b.axes == nil {
+		return nil
+	}
+	return b.axes[class]
 }
 
 // HostSpread are the dimensions of spread over hosts that a group's machines can be raised on.
