@@ -63,9 +63,15 @@ type judge struct {
 }
 
 // Judgeable tells whether this round's purchases can be judged: whether it is known whom upcoming
-// machines are for, and whether the round is small enough.
+// machines are for, and whether the round is small enough and more than counting.
 func (w *Round) Judgeable() bool {
-	return w.tooLarge == "" && len(w.Groups) > 0 && len(w.Next.OrphanedUpcoming) == 0
+	return w.tooLarge == "" && len(w.Groups) > 0 && len(w.Next.OrphanedUpcoming) == 0 && !w.byCount()
+}
+
+// byCount tells whether the pods are of one class and depend on nobody, and there is one group: kube-scheduler fills
+// such machines to the same number, whatever it scores, and packing counts that.
+func (w *Round) byCount() bool {
+	return len(w.Groups) == 1 && w.Topology == nil && !slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return k.Class != w.Demands[0].Class })
 }
 
 // Measure finds out what of the round is too much to be judged. It costs C + N + G.
