@@ -246,11 +246,7 @@ func (j *judge) buildCluster() {
 			room = none
 		}
 		j.sim.AddNode(schedsim.Node{Info: shape, Allocatable: n.Allocatable, Room: room, Known: true, InState: i})
-		for k := range n.Pods {
-			if p := &n.Pods[k]; !p.Finished {
-				j.sim.Put(p.Class, i, 1, !p.Deleting.IsZero())
-			}
-		}
+		n.CountPods(func(class, count int, terminating bool) { j.sim.Put(class, i, count, terminating) })
 	}
 	// Of equal sizes the order of the demands stands, whatever the numbers of the classes.
 	slices.SortStableFunc(j.order, func(a, b int) int { return slices.Compare(w.Dimensions.Class(b), w.Dimensions.Class(a)) })

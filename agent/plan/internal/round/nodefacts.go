@@ -24,6 +24,7 @@ type nodeFacts struct {
 	CordonedByUs   bool              // with our cordon
 	starting       bool              // it carries a taint that a young node loses by itself
 	Timed          bool              // a pod is terminating: drain plan depends on the clock
+	expendable     bool              // a pod takes no room, so that classes say less than there is
 	DrainKnown     bool              // drain plan is worked out
 	Drain          DrainPlan         // what a drain would have to do, budgets aside; never where dated
 	message        messageCache
@@ -119,7 +120,7 @@ func (w *State) FillFacts(f *nodeFacts, n *cluster.Node) {
 				f.daemons = append(f.daemons, pod.Owner.UID)
 			}
 		case w.Expendable(pod):
-			takes, to = 0, nil
+			takes, to, f.expendable = 0, nil, true
 		}
 		if to != nil {
 			addRequests(to, &w.Snapshot.Classes[pod.Class].Requests, gpu)
@@ -130,6 +131,22 @@ func (w *State) FillFacts(f *nodeFacts, n *cluster.Node) {
 	f.classes = w.Cache.Count.Take(nil)
 	w.Dimensions.Capacity(f.room, n.Allocatable)
 	w.takeHeld(f, f.room)
+}
+
+// CountPods yields the pods on a node that are not finished, by class. It costs the classes there, and the pods where one of
+// them is terminating or expendable.
+func (n *Node) CountPods(visit func(class, count int, terminating bool)) {
+	if n.Facts != nil && !n.Facts.Timed && !n.Facts.expendable {
+		for _, h := range n.Facts.classes {
+			visit(int(h.Class), int(h.N), false)
+		}
+		return
+	}
+	for k := range n.Pods {
+		if p := &n.Pods[k]; !p.Finished {
+			visit(p.Class, 1, !p.Deleting.IsZero())
+		}
+	}
 }
 
 // takeHeld takes what the pods of a Node take out of a room.

@@ -53,6 +53,7 @@ type Sim struct {
 	touched []int32 // nodes in the order of their changes; see view.seen
 	changed []int32 // by node, its last place in touched
 	views   []*view
+	viewed  bool // there is a view
 	draw    draw
 	work    scratch
 	// Steps counts what has been done: a set of nodes scored, or a node taken up anew.
@@ -228,6 +229,9 @@ func grown(list []int64, d int32) []int64 {
 }
 
 func (s *Sim) touch(node int) {
+	if !s.viewed { // a view begins with all nodes
+		return
+	}
 	for node >= len(s.changed) {
 		s.changed = append(s.changed, 0)
 	}

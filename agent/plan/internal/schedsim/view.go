@@ -76,7 +76,7 @@ func (s *Sim) viewOf(class int) *view {
 			v.constrained, v.terms = true, s.cfg.State.Terms(class)
 		}
 		v.findByShape(s.interCounters)
-		s.views[class] = v
+		s.views[class], s.viewed = v, true
 		for n := range s.nodes {
 			s.refresh(v, n)
 		}
@@ -129,8 +129,11 @@ func (s *Sim) refresh(v *view, n int) {
 		return
 	}
 	x := &s.nodes[n]
-	f := s.factOf(v, x.shape)
-	if !f.passes || !binpack.Fits(x.room, v.size) {
+	var f *fact
+	if binpack.Fits(x.room, v.size) {
+		f = s.factOf(v, x.shape)
+	}
+	if f == nil || !f.passes {
 		if at.set > 0 {
 			v.remove(n)
 		}
