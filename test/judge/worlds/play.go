@@ -28,6 +28,7 @@ type Result struct {
 	First     int // pods that the first purchase of each wave was for
 	LeftFirst int // of them, those that kube-scheduler left after it
 	Stuck     int // of those, the ones that were left at the end of their wave: no purchase helped them
+	Refused   int // of those that were left after a first purchase, the claimed ones that a machine had room for and spread refused there
 	Left      int // in the end
 	Slowest   time.Duration
 	Took      time.Duration // processor time of all decisions
@@ -46,9 +47,10 @@ type player struct {
 	seed    uint64
 	now     time.Time
 	memory  decision.Memory
-	decided time.Duration // of the last decision, where that is known without what it takes to ask
-	stages  int           // in how many parts the machines of a purchase join, with a decision between them; 0 and 1: all at once
-	failed  error         // a peer's; it ends the play
+	claimed map[cluster.PodKey]bool // the pods that the last purchase was for
+	decided time.Duration           // of the last decision, where that is known without what it takes to ask
+	stages  int                     // in how many parts the machines of a purchase join, with a decision between them; 0 and 1: all at once
+	failed  error                   // a peer's; it ends the play
 	result  Result
 }
 
@@ -96,6 +98,9 @@ func (p *player) play(buy buyer) (waiting []*corev1.Pod, err error) {
 				first = false
 				p.result.First += n
 				left = len(waiting)
+				if err := p.countRefused(waiting); err != nil {
+					return waiting, err
+				}
 			}
 		}
 		p.result.LeftFirst += left
@@ -103,6 +108,30 @@ func (p *player) play(buy buyer) (waiting []*corev1.Pod, err error) {
 	}
 	p.result.Left = len(waiting)
 	return waiting, nil
+}
+
+// countRefused counts the claims that kube-scheduler refuses: a purchase was made for the pod, there is a machine with room for
+// it, and the spread of its pods over the machines and zones that have joined keeps it off.
+func (p *player) countRefused(left []*corev1.Pod) error {
+	var claimed []*corev1.Pod
+	for _, pod := range left {
+		if p.claimed[cluster.PodKey(pod.Namespace+"/"+pod.Name)] {
+			claimed = append(claimed, pod)
+		}
+	}
+	if len(claimed) == 0 {
+		return nil
+	}
+	ruling, err := p.judge.Ask(&oracle.World{Nodes: p.w.Nodes, Pods: p.w.Bound, Waiting: claimed, ReplicaSets: p.w.ReplicaSets})
+	if err != nil {
+		return fmt.Errorf("seed %d: %w", p.seed, err)
+	}
+	for _, cells := range ruling.Cells {
+		if slices.ContainsFunc(cells, func(c oracle.Judgement) bool { return c.Filter == "PodTopologySpread" }) {
+			p.result.Refused++
+		}
+	}
+	return nil
 }
 
 // orderedMachine is one that has not joined yet.
@@ -233,8 +262,12 @@ func Ours(p *player, waiting []*corev1.Pod) []int {
 	took := usage() - before
 	p.memory, p.decided = memory, max(took, 1)
 	out := make([]int, len(p.w.Groups))
+	p.claimed = make(map[cluster.PodKey]bool)
 	for _, a := range got.Actions {
 		if grow, ok := a.(decision.Grow); ok {
+			for _, key := range grow.Pods {
+				p.claimed[key] = true
+			}
 			g := slices.IndexFunc(p.w.Groups, func(g cluster.NodeGroup) bool { return g.ID == grow.Group })
 			out[g] += grow.To - grow.From
 		}

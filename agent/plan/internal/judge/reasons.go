@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -9,17 +10,17 @@ import (
 )
 
 // reasons tells by group what kube-scheduler has to do with a purchase: machines that size
-// alone would not ask for, and pods that it is expected to leave at first. It costs as many
+// alone would not ask for, and pods that it is expected to leave at first, which have room by size. It costs as many
 // trials as groups are bought of, within a share of the steps that the purchase took.
-func (j *judge) reasons(x []int) []string {
+func (j *judge) reasons(x []int, left int) []string {
 	out := make([]string, len(x))
 	first := slices.IndexFunc(x, func(n int) bool { return n > 0 })
 	most := min(j.sim.Steps+max(j.sim.Steps, judgeSteps)/allShares, j.most)
 	if first < 0 || j.sim.Steps > most {
 		return out
 	}
-	if n, bySize := j.leaves(x); n > 0 && bySize {
-		out[first] = fmt.Sprintf("kube-scheduler may leave %s at first: they have room by size, and machines of their own are bought if it does", round.Pods(n))
+	if left > 0 {
+		out[first] = fmt.Sprintf("kube-scheduler may leave %s at first: they have room by size, and machines of their own are bought if it does", round.Pods(left))
 	}
 	for g, n := range x {
 		if n == 0 || j.sim.Steps > most {
@@ -34,12 +35,18 @@ func (j *judge) reasons(x []int) []string {
 	return out
 }
 
-// leaves is how many of the pods that a machine would help kube-scheduler leaves after a
-// purchase, and whether the new machines have room for all of them by size.
+// leaves is whom kube-scheduler leaves after a purchase.
 func (j *judge) leaves(x []int) (n int, bySize bool) {
 	m := j.sim.Mark()
 	defer j.sim.Rollback(m)
 	left, _ := j.run(x, 0, math.Inf(1))
+	return j.stranded(left)
+}
+
+// stranded is how many of the pods that are left a machine would help, and whether the new machines have room for all of
+// them by size.
+func (j *judge) stranded(left map[int]int) (n int, bySize bool) {
+	left = maps.Clone(left)
 	for c, k := range left {
 		if j.units[c] == 0 || k <= j.stuck[c] || j.w.HeadroomName(c) != "" {
 			delete(left, c)

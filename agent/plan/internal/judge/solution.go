@@ -6,28 +6,43 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
 )
 
 // solution is the solution with a purchase, each pod where the model has put it. Where the machines
 // have no room for the pods of the second purchase, it is bought too: these pods are put on its
 // machines, as the next round would do it.
-// It costs two trials, one for each group that is bought, and P.
+// It costs a trial, another one where there is a second purchase, one for each group that is bought, and P.
 func (j *judge) solution(t trial) *packing.Solution {
-	w := j.w
-	both := t.machines
-	if t.open > 0 {
+	m := j.sim.Mark()
+	left, _ := j.run(t.machines, 0, math.Inf(1))
+	both, stranded, bySize := t.machines, 0, false
+	if t.open == 0 {
+		stranded, bySize = j.stranded(left)
+	} else {
 		both = t.all
 	}
-	reasons := j.reasons(both)
-	x, _ := j.spread(t.machines)
+	s := j.written(t.machines, both, left, m)
+	j.sim.Rollback(m)
+	if t.open > 0 {
+		stranded, bySize = j.leaves(both)
+	}
+	if !bySize {
+		stranded = 0
+	}
+	s.Reasons = j.reasons(both, stranded)
+	return s
+}
+
+// written is the solution with a purchase and a second one that have been run since a mark; left are the pods that
+// are left then.
+func (j *judge) written(first, both []int, left map[int]int, m schedsim.Mark) *packing.Solution {
+	w := j.w
+	x, _ := j.spread(first)
 	both, _ = j.spread(both)
-	m := j.sim.Mark()
-	defer j.sim.Rollback(m)
-	left, _ := j.run(t.machines, 0, math.Inf(1))
 	j.runSecond(x, both, left)
 	stuck := j.stuckOf(both, left)
 	v := w.NewSolver(j.withMarked)
-	v.Solution.Reasons = reasons
 	copy(v.Solution.Grow, both)
 	at := make(map[int]int) // places by node
 	for p := range v.Solution.Bins {

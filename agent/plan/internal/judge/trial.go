@@ -22,8 +22,8 @@ type trial struct {
 // What a second purchase costs beside its price, as shares of the whole: for its being one,
 // and for each pod that has to wait for it, by the share of the pods that it is.
 const (
-	againCosts   = 0.05
-	waitingCosts = 3.0
+	againCosts   = 0.10
+	waitingCosts = 2.7
 )
 
 // better tells whether a trial helps more pods than another, or as many for less.
