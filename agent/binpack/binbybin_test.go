@@ -28,7 +28,7 @@ func TestBinByBin(t *testing.T) {
 		if r.IntN(4) == 0 {
 			p.Limit = r.IntN(40)
 		}
-		byFit, byBin := p.FirstFit(p.Order(ByShare)), p.packBinByBin()
+		byFit, byBin := ready(p).FirstFit(p.Order(ByShare)), p.packBinByBin()
 		verify(t, p, &byBin)
 		if p.Limit == 1000 && byBin.Unplaced() != byFit.Unplaced() || byBin.Bins > byFit.Bins+byFit.Bins/50 {
 			t.Errorf("bin by bin %d bins and %d left, by first fit %d and %d: limit %d, %s", byBin.Bins, byBin.Unplaced(), byFit.Bins, byFit.Unplaced(), p.Limit, describe(p))

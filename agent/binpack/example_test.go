@@ -8,11 +8,11 @@ import (
 
 // Three large and four small items go into as few bins of ten by ten as possible.
 func Example() {
+	large, small := binpack.NewItem([]int64{6, 6}), binpack.NewItem([]int64{2, 2})
+	large.Count, large.Fresh = 3, true
+	small.Count, small.Fresh = 4, true
 	k := binpack.Pack(&binpack.Problem{
-		Items: []binpack.Item{
-			{Size: []int64{6, 6}, Count: 3, Fresh: true},
-			{Size: []int64{2, 2}, Count: 4, Fresh: true},
-		},
+		Items: []binpack.Item{large, small},
 		Empty: []int64{10, 10},
 		Limit: 5,
 	})

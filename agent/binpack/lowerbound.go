@@ -18,7 +18,7 @@ func (p *Problem) LowerBound() (need int) {
 		if len(p.Open) > 0 {
 			continue
 		}
-		for x := range l.Asked() {
+		for _, x := range l.Axes {
 			// A daemon may ask for more of an axis than a machine has: room below zero is as good as none.
 			if x.Amount*2 > p.Empty[x.Dimension] {
 				big[x.Dimension] += l.Count

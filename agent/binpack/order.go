@@ -52,7 +52,7 @@ func (p *Problem) Order(by int) []int {
 	if by == byScarcity {
 		scarce := make([]float64, len(w))
 		for i := range p.Items {
-			for x := range p.Items[i].Asked() {
+			for _, x := range p.Items[i].Axes {
 				scarce[x.Dimension] += float64(x.Amount) * w[x.Dimension] * float64(p.Items[i].Count)
 			}
 		}
@@ -84,7 +84,7 @@ func orderKey(by int, l *Item, w []float64) (key float64) {
 	size := l.Size
 	switch by {
 	case ByShare:
-		for x := range l.Asked() {
+		for _, x := range l.Axes {
 			key = max(key, float64(x.Amount)*w[x.Dimension])
 		}
 		if key >= 1 { // all of a dimension, as anti-affinity makes it: the larger first
@@ -97,7 +97,7 @@ func orderKey(by int, l *Item, w []float64) (key float64) {
 	case ByMemory:
 		key = float64(size[1]) * w[1]
 	default:
-		for x := range l.Asked() {
+		for _, x := range l.Axes {
 			key += float64(float64(x.Amount) * w[x.Dimension])
 		}
 	}
@@ -128,7 +128,7 @@ func (p *Problem) byPriority() []int {
 	order := make([]int, len(p.Items))
 	for i := range order {
 		order[i] = i
-		for x := range p.Items[i].Asked() {
+		for _, x := range p.Items[i].Axes {
 			keys[i] = max(keys[i], float64(x.Amount)*w[x.Dimension])
 		}
 	}

@@ -2,16 +2,6 @@ package binpack
 
 import "slices"
 
-// Item is one class of pods that want room.
-type Item struct {
-	Size  []int64
-	On    Bins // the open bins that it may go on
-	Count int
-	Prio  int32
-	Fresh bool   // whether it may go on a fresh bin
-	Axes  []Axis // AxesOf Size, where most of it is nothing; nil: not told
-}
-
 // Problem is one problem for the packer: put the items into the open bins first and
 // into as few fresh bins as possible, never more than limit.
 type Problem struct {

@@ -126,7 +126,7 @@ func TestPackIsNearlyOptimal(t *testing.T) {
 	}
 	for range mixes {
 		p := someProblem(r)
-		k := Pack(p)
+		k := Pack(ready(p))
 		verify(t, p, &k)
 		if k.Unplaced() > 0 {
 			t.Fatal("pods are left without a limit")
@@ -164,7 +164,7 @@ func TestPackWithinLimit(t *testing.T) {
 	for range 300 * times {
 		p := someProblem(r)
 		p.Limit = r.IntN(3)
-		k := Pack(p)
+		k := Pack(ready(p))
 		verify(t, p, &k)
 	}
 }
@@ -179,10 +179,10 @@ func TestAxisOverAsked(t *testing.T) {
 		over := *p
 		over.Empty = slices.Clone(p.Empty)
 		over.Empty[2] = -1
-		if got, want := over.LowerBound(), p.LowerBound(); got != want {
+		if got, want := ready(&over).LowerBound(), ready(p).LowerBound(); got != want {
 			t.Fatalf("bound %d, want %d: %s", got, want, describe(p))
 		}
-		got, want := Pack(&over), Pack(p)
+		got, want := Pack(ready(&over)), Pack(p)
 		if verify(t, &over, &got); got.Bins != want.Bins {
 			t.Fatalf("%d bins, want %d: %s", got.Bins, want.Bins, describe(p))
 		}
@@ -200,7 +200,7 @@ func TestPackOfLargeMixes(t *testing.T) {
 		for range 2 + r.IntN(20) {
 			p.Items = append(p.Items, Item{Size: []int64{50 + r.Int64N(30)*50, 64 + r.Int64N(40)*64, 0, 1}, Count: 1 + r.IntN(40), Fresh: true})
 		}
-		k := Pack(p)
+		k := Pack(ready(p))
 		verify(t, p, &k)
 		if theirs := p.FirstFit(p.Order(ByPair)); k.Bins > theirs.Bins {
 			t.Errorf("%d machines, %d in Cluster Autoscaler's order: %s", k.Bins, theirs.Bins, describe(p))
@@ -240,7 +240,7 @@ func TestPackHostSpread(t *testing.T) {
 				p.Items[i].Size = append(p.Items[i].Size, 0)
 			}
 		}
-		k, ok := p.PackHostSpread(lv, math.MaxInt)
+		k, ok := ready(p).PackHostSpread(lv, math.MaxInt)
 		if !ok {
 			continue
 		}

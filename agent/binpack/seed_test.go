@@ -7,6 +7,14 @@ import (
 	"time"
 )
 
+// ready returns a drawn problem whose sizes stand.
+func ready(p *Problem) *Problem {
+	for i := range p.Items {
+		p.Items[i].Axes = NewItem(p.Items[i].Size).Axes
+	}
+	return p
+}
+
 // packSeed returns the seed of the first drawn problem and the factor on their number. The
 // gate plays the same problems on every machine, so that a red run is a change
 // that somebody made; `make soak` goes by the clock and draws many times as many.

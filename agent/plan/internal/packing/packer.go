@@ -13,18 +13,23 @@ type Packer struct {
 	ListPods bool               // solutions list the pods of each machine also where nothing constrains them
 	pricing  pricing
 
-	strandingGroups []bool // see stranding; nil: not asked yet
+	items           []binpack.Item // by class: see item
+	strandingGroups []bool         // see stranding; nil: not asked yet
 }
 
 // New begins a round.
 func New(w *round.State) *Packer { return &Packer{State: w} }
 
-// item is a class as it is packed, without a number of pods.
-func (w *Packer) item(class int) binpack.Item {
-	if w.Topology == nil {
-		return binpack.Item{Size: w.Dimensions.Class(class)}
+// item is a class as it is packed, without a number of pods; not to be changed.
+func (w *Packer) item(class int) *binpack.Item {
+	if w.items == nil {
+		w.items = make([]binpack.Item, len(w.Snapshot.Classes))
 	}
-	return binpack.Item{Size: w.Topology.Size(class), Axes: w.Topology.Axes(class)}
+	l := &w.items[class]
+	if l.Size == nil {
+		*l = binpack.NewItem(w.Size(class))
+	}
+	return l
 }
 
 // Size is the vector of a class as it is packed.

@@ -18,7 +18,7 @@ func (v *Solver) problemOf(pick func(i int) int, empty []int64, limit int) (*bin
 		k := &v.w.Demands[i]
 		if n := pick(i); n > 0 && !k.PerPod {
 			which = append(which, i)
-			l := v.w.item(k.Class)
+			l := *v.w.item(k.Class)
 			l.Count, l.Prio, l.Fresh, l.On = n, v.w.Snapshot.Classes[k.Class].Priority, empty != nil, v.mayGo(i)
 			p.Items = append(p.Items, l)
 		}
@@ -34,7 +34,7 @@ func (v *Solver) mayGo(i int) binpack.Bins {
 	if v.asked[i] == len(places) {
 		return v.on[i]
 	}
-	item := v.w.item(k.Class)
+	item := *v.w.item(k.Class)
 	item.Axes = v.scarce(&item)
 	filters, ties := v.w.FiltersOf(k.Class), v.w.Topology.NodeFilter(k.Class)
 	for _, b := range places[v.asked[i]:] {
@@ -74,10 +74,8 @@ func (v *Solver) placesIn(domain int) []int {
 // for each term on hosts of any class, and in most of them every place has room.
 func (v *Solver) scarce(l *binpack.Item) []binpack.Axis {
 	v.measureRooms(len(l.Size))
-	if v.scarceBuffer = v.scarceBuffer[:0]; v.scarceBuffer == nil {
-		v.scarceBuffer = make([]binpack.Axis, 0, 8) // nil would mean all
-	}
-	for x := range l.Asked() {
+	v.scarceBuffer = v.scarceBuffer[:0]
+	for _, x := range l.Axes {
 		if x.Amount > v.leastRoom[x.Dimension] {
 			v.scarceBuffer = append(v.scarceBuffer, x)
 		}

@@ -108,8 +108,7 @@ func (w *Packer) IsOpen(n *round.Node, withMarked bool) bool {
 func (v *Solver) fits(i, g int) bool {
 	empty, shape := v.w.Template(&v.w.Groups[g])
 	k := &v.w.Demands[i]
-	item := v.w.item(k.Class)
-	return item.Fits(empty) && v.w.Topology.AllowsGroup(k, g) && v.w.Takes(k.Class, g, shape)
+	return v.w.item(k.Class).Fits(empty) && v.w.Topology.AllowsGroup(k, g) && v.w.Takes(k.Class, g, shape)
 }
 
 // placeOnExisting places what it can on what is there and commits that.
@@ -161,8 +160,7 @@ func (v *Solver) Put(pl *Bin, i, n int) {
 	} else {
 		pl.Headroom = append(pl.Headroom, round.HeadroomPieces{Class: k.Class, Count: n})
 	}
-	item := v.w.item(k.Class)
-	item.Take(pl.Room, n)
+	v.w.item(k.Class).Take(pl.Room, n)
 	if v.remembers() {
 		pl.Portions = append(pl.Portions, binpack.Portion{Item: i, N: n})
 	}

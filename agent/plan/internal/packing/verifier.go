@@ -229,8 +229,7 @@ func (r *verifier) removeFromSolution(it *placement) {
 	pl := &v.Solution.Bins[it.bin]
 	pl.Portions = slices.Clone(pl.Portions)
 	pl.Portions[it.portion].N -= it.left
-	item := v.w.item(v.w.Demands[it.demand].Class)
-	item.Take(pl.Room, -it.left)
+	v.w.item(v.w.Demands[it.demand].Class).Take(pl.Room, -it.left)
 	v.Solution.Left[it.demand] += it.left
 	if pl.Node >= 0 && v.w.Nodes[pl.Node].State != round.StateUpcoming {
 		v.Solution.On[it.demand] -= it.left
@@ -339,7 +338,7 @@ func (v *Solver) preferred(i int) []int {
 		if binpack.MaxFit(empty, v.w.Dimensions.Class(k.Class)) == 0 || !fit.Passes(&v.w.Snapshot.Classes[k.Class], shape) || !v.w.Topology.Reachable(k.Class, g) {
 			continue
 		}
-		l := v.w.item(k.Class)
+		l := *v.w.item(k.Class)
 		l.Count, l.Fresh = v.Solution.Left[i], true
 		p := &binpack.Problem{Empty: empty, Limit: v.own(g), Items: []binpack.Item{l}}
 		o := &option{group: g, k: binpack.Pack(p), which: []int{i}}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
@@ -257,7 +256,7 @@ func (b *Topology) extendSizes(ks *constraintClasses, axes []dimension) {
 			b.spreads = append(b.spreads, spreadDimension{at: w.Dimensions.Len() + i, rep: axes[i].rep, skew: int(axes[i].room)})
 		}
 	}
-	b.sizes, b.axes = make([][]int64, len(w.Snapshot.Classes)), make([][]binpack.Axis, len(w.Snapshot.Classes))
+	b.sizes = make([][]int64, len(w.Snapshot.Classes))
 	wide := w.Dimensions.Len() + b.dimensions
 	flat := make([]int64, len(b.sizes)*wide)
 	for class := range b.sizes {
@@ -273,7 +272,6 @@ func (b *Topology) extendSizes(ks *constraintClasses, axes []dimension) {
 		for _, d := range volumes {
 			b.sizes[class] = append(b.sizes[class], d.handles(&w.Snapshot.Classes[class]))
 		}
-		b.axes[class] = binpack.AxesOf(b.sizes[class])
 	}
 	for n := range w.Nodes {
 		nd := &w.Nodes[n]

@@ -20,20 +20,19 @@ const KeyHostname = "kubernetes.io/hostname"
 // machines), the answer is held against the scheduler's own rules (verifier.go), and what
 // does not pass is placed pod by pod.
 type Topology struct {
-	w                *round.State
-	State            *fit.State       // every node with what is on it now
-	volumes          *fit.State       // the same classes with nothing but where their volumes can be
-	Constrained      []bool           // by class
-	Rank             []int8           // by class: the order in which pods are placed
-	GroupDomain      []int            // by group: where its machines stand, from 1 on
-	NodeDomain       []int            // by node, the same
-	reachableVolumes [][]int8         // by class and group: whether the volumes can be had there; 0: not asked yet
-	sizes            [][]int64        // by class: the size with the dimensions of hosts; nil: no such dimensions
-	axes             [][]binpack.Axis // by class: of which of these dimensions the size has any
-	dimensions       int
-	Domains          int
-	spreads          []spreadDimension
-	antiAffinity     []antiAffinityDimension
+	w            *round.State
+	State        *fit.State // every node with what is on it now
+	volumes      *fit.State // the same classes with nothing but where their volumes can be
+	Constrained  []bool     // by class
+	Rank         []int8     // by class: the order in which pods are placed
+	GroupDomain  []int      // by group: where its machines stand, from 1 on
+	NodeDomain   []int      // by node, the same
+	reachable    [][]int8   // by class and group: see Reachable; 0: not asked yet
+	sizes        [][]int64  // by class: the size with the dimensions of hosts; nil: no such dimensions
+	dimensions   int
+	Domains      int
+	spreads      []spreadDimension
+	antiAffinity []antiAffinityDimension
 
 	Assignment []assignmentStep // how pods were divided among zones: an order that the rules allow
 }
@@ -73,7 +72,7 @@ func Compile(w *round.State) *Topology {
 	if !any {
 		return nil
 	}
-	b.reachableVolumes = make([][]int8, len(w.Snapshot.Classes))
+	b.reachable = make([][]int8, len(w.Snapshot.Classes))
 	b.Rank = make([]int8, len(w.Snapshot.Classes))
 	for i := range b.Rank {
 		b.Rank[i] = rankOf(&w.Snapshot.Classes[i])
@@ -123,28 +122,30 @@ func (b *Topology) Reachable(class, g int) bool {
 	if !b.Constrained[class] {
 		return true
 	}
-	c := &b.w.Snapshot.Classes[class]
-	_, shape := b.w.Template(&b.w.Groups[g])
-	if unknown := fit.UnknownDomain(c, shape); unknown != "" || len(c.Volumes) == 0 {
-		return unknown == ""
+	if b.reachable[class] == nil {
+		b.reachable[class] = make([]int8, len(b.w.Groups))
 	}
-	if b.reachableVolumes[class] == nil {
-		b.reachableVolumes[class] = make([]int8, len(b.w.Groups))
-	}
-	known := &b.reachableVolumes[class][g]
+	known := &b.reachable[class][g]
 	if *known == 0 {
 		*known = -1
-		if b.volumes == nil {
-			everyKey := func(string) bool { return true }
-			b.volumes = b.State.Within(fit.Scope{Without: everyKey, NoLimits: true})
-		}
-		mark := b.volumes.Mark()
-		if node := b.volumes.AddNode(shape, nil); b.volumes.Passes(class, node) {
+		c := &b.w.Snapshot.Classes[class]
+		_, shape := b.w.Template(&b.w.Groups[g])
+		if fit.UnknownDomain(c, shape) == "" && (len(c.Volumes) == 0 || b.hasVolumes(class, shape)) {
 			*known = 1
 		}
-		b.volumes.Rollback(mark)
 	}
 	return *known > 0
+}
+
+// hasVolumes tells whether a class's volumes can be had on a machine.
+func (b *Topology) hasVolumes(class int, shape *fit.NodeInfo) bool {
+	if b.volumes == nil {
+		everyKey := func(string) bool { return true }
+		b.volumes = b.State.Within(fit.Scope{Without: everyKey, NoLimits: true})
+	}
+	mark := b.volumes.Mark()
+	defer b.volumes.Rollback(mark)
+	return b.volumes.Passes(class, b.volumes.AddNode(shape, nil))
 }
 
 // topologyKeys are the topology keys of a class's required terms, each once, in one string.
@@ -240,14 +241,6 @@ func (b *Topology) Size(class int) []int64 {
 		return b.w.Dimensions.Class(class)
 	}
 	return b.sizes[class]
-}
-
-// Axes are the dimensions of which a size has any; nil: not told.
-func (b *Topology) Axes(class int) []binpack.Axis {
-	if b.axes == nil {
-		return nil
-	}
-	return b.axes[class]
 }
 
 // HostSpread are the dimensions of spread over hosts that a group's machines can be raised on.
