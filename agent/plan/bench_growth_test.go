@@ -73,10 +73,11 @@ func BenchmarkOddShapes(b *testing.B) {
 		{"50-zones", dear{Nodes: 500, PodsPerNode: 30, Classes: 50, Use: 90, Pending: 3_000, PendingClasses: 60, Groups: 100, Sizes: 2, Zones: 50, Spread: 100, Terms: 2}},
 		{"5000-nodes-5000-classes-8-terms", dear{Nodes: 5_000, PodsPerNode: 3, Classes: 30, Use: 40, Pending: 5_000, PendingClasses: 5_000, Groups: 4, Sizes: 4, Hosts: 100, Terms: 8}},
 		{"2000-running-classes-8-terms", dear{Nodes: 5_000, PodsPerNode: 48, Classes: 2_000, Use: 90, Pending: 500, PendingClasses: 500, Groups: 4, Sizes: 4, Hosts: 100, Terms: 8}},
+		{"terms-on-hosts-in-zones", dear{Nodes: 700, Use: 50, Pending: 30_000, PendingClasses: 1_074, Large: 100, Groups: 8, Sizes: 3, Zones: 9, Hosts: 100, Spread: 50, Terms: 2, Late: 5_000, Expander: 3}},
 		{"100000-specs", dear{Pending: 100_000, PendingClasses: 100_000, Groups: 12, Sizes: 12}},
 	} {
 		d := c.dear
-		d.Seed, d.Large, d.Priced, d.Owners, d.Zones = 1, 30, 100, 1, max(d.Zones, 3)
+		d.Seed, d.Large, d.Priced, d.Owners, d.Zones = 1, max(d.Large, 30), 100, 1, max(d.Zones, 3)
 		b.Run(c.name, d.bench)
 	}
 }

@@ -1,0 +1,30 @@
+package binpack
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestBins holds a set against a list.
+func TestBins(t *testing.T) {
+	seed, _ := packSeed(t)
+	r := rand.New(rand.NewPCG(seed, 0xb1))
+	for range 200 {
+		var set Bins
+		var list, got []int
+		for range r.IntN(40) {
+			b := r.IntN(300)
+			set.Add(b)
+			list = append(list, b)
+		}
+		slices.Sort(list)
+		list = slices.Compact(list)
+		for b := set.Next(0); b >= 0; b = set.Next(b + 1) {
+			got = append(got, b)
+		}
+		if !slices.Equal(got, list) {
+			t.Fatalf("the set yields %v of %v", got, list)
+		}
+	}
+}
