@@ -13,6 +13,16 @@ func (s *Bins) Add(b int) {
 	(*s)[b/64] |= 1 << (b % 64)
 }
 
+// AddAll adds the bins of another set.
+func (s *Bins) AddAll(other Bins) {
+	for len(*s) < len(other) {
+		*s = append(*s, 0)
+	}
+	for w, word := range other {
+		(*s)[w] |= word
+	}
+}
+
 // Next is the first bin of the set from one on; -1: there is none.
 func (s Bins) Next(from int) int {
 	for w := from / 64; w < len(s); w++ {

@@ -28,11 +28,7 @@ func (p *Problem) LowerBound() (need int) {
 			need = max(need, (l.Count+per-1)/per)
 		}
 	}
-	for _, room := range p.Open {
-		for j, n := range room[:len(want)] {
-			want[j] -= max(n, 0)
-		}
-	}
+	p.takeOpen(want)
 	for j, n := range want {
 		if n > 0 && p.Empty[j] > 0 {
 			need = max(need, int((n+p.Empty[j]-1)/p.Empty[j]))
@@ -40,6 +36,19 @@ func (p *Problem) LowerBound() (need int) {
 		need = max(need, big[j])
 	}
 	return need
+}
+
+// takeOpen takes the room of the open bins that any item may go on out of a demand. It costs these bins times the dimensions.
+func (p *Problem) takeOpen(demand []int64) {
+	var usable Bins
+	for i := range p.Items {
+		usable.AddAll(p.Items[i].On)
+	}
+	for b := usable.Next(0); b >= 0; b = usable.Next(b + 1) {
+		for j, n := range p.Open[b][:len(demand)] {
+			demand[j] -= max(n, 0)
+		}
+	}
 }
 
 // EachFits tells whether every class for itself would fit into the open bins and n fresh
@@ -59,15 +68,9 @@ func (p *Problem) EachFits(n int) bool {
 func (p *Problem) Infeasible() bool {
 	lacks := make([]int64, len(p.Items[0].Size)) // by dimension: the demand beyond the room
 	for i := range p.Items {
-		for j, n := range p.Items[i].Size {
-			lacks[j] += n * int64(p.Items[i].Count)
-		}
+		p.Items[i].Take(lacks, -p.Items[i].Count)
 	}
-	for _, b := range p.Open {
-		for j, n := range b {
-			lacks[j] -= max(n, 0)
-		}
-	}
+	p.takeOpen(lacks)
 	if slices.ContainsFunc(lacks, func(n int64) bool { return n > 0 }) {
 		return true
 	}

@@ -279,9 +279,9 @@ func (v *Solver) relax() []relaxation {
 		}
 		f := &out[k.Domain]
 		f.pods += n
-		for j, s := range v.w.Size(k.Class) {
-			f.sum[j] += s * int64(n)
-			f.most[j] = max(f.most[j], s)
+		for _, x := range v.w.item(k.Class).Axes {
+			f.sum[x.Dimension] += x.Amount * int64(n)
+			f.most[x.Dimension] = max(f.most[x.Dimension], x.Amount)
 		}
 	}
 	return out
