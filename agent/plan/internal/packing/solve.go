@@ -251,6 +251,7 @@ func (v *Solver) solve() {
 			}
 			v.done[best.group] = true
 			v.applyOption(best)
+			v.options[best.group] = nil // it takes much memory, and stands no more
 		}
 		if v.Solution.Unplaced() == 0 {
 			return
