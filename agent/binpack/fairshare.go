@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// fairShareSlacks are by how much a bin may take more of an axis than its fair share.
+// fairShareSlacks are by how much a bin may take more of a dimension than its fair share.
 var fairShareSlacks = []float64{1.03, 1.3}
 
-// packFairShare is first fit into bins that give every axis only its fair share: where cpu
+// packFairShare is first fit into bins that give every dimension only its fair share: where cpu
 // is scarce and memory is not, the largest pods by cpu would fill the first bins and
 // leave bins full of memory and idle cores behind. The remaining items then go wherever
 // the bins really have room.
@@ -40,8 +40,8 @@ func (p *Problem) packFairShare(slack float64) (Packing, bool) {
 	return k, true
 }
 
-// fairShare is what a bin holds of every axis when everything is spread evenly over as
-// few bins as the scarcest axis allows, and how many these are.
+// fairShare is what a bin holds of every dimension when everything is spread evenly over as
+// few bins as the scarcest dimension allows, and how many these are.
 func (p *Problem) fairShare(slack float64) (share []int64, n int) {
 	want := make([]float64, len(p.Empty))
 	most := make([]int64, len(p.Empty))

@@ -4,32 +4,32 @@ import "math"
 
 // Item is one class of pods that want room.
 type Item struct {
-	Size  []int64
-	Axes  []Axis // those of Size that are not zero: a size has a dimension for each term on hosts of any class, and a pod asks for few
-	On    Bins   // the open bins that it may go on
-	Count int
-	Prio  int32
-	Fresh bool // whether it may go on a fresh bin
+	Size    []int64
+	Amounts []Amount // those of Size that are not zero: a size has a dimension for each term on hosts of any class, and a pod asks for few
+	On      Bins     // the open bins that it may go on
+	Count   int
+	Prio    int32
+	Fresh   bool // whether it may go on a fresh bin
 }
 
-// Axis is a dimension that an item asks for.
-type Axis struct {
+// Amount is what an item asks for of a dimension.
+type Amount struct {
 	Dimension int
-	Amount    int64
+	N         int64
 }
 
 // NewItem is an item of a size, without pods.
 func NewItem(size []int64) Item {
-	axes := 0
+	dimensions := 0
 	for _, n := range size {
 		if n > 0 {
-			axes++
+			dimensions++
 		}
 	}
-	l := Item{Size: size, Axes: make([]Axis, 0, axes)}
+	l := Item{Size: size, Amounts: make([]Amount, 0, dimensions)}
 	for j, n := range size {
 		if n > 0 {
-			l.Axes = append(l.Axes, Axis{j, n})
+			l.Amounts = append(l.Amounts, Amount{j, n})
 		}
 	}
 	return l
@@ -38,11 +38,11 @@ func NewItem(size []int64) Item {
 // MaxFit is how many more of an item fit into a room.
 func (l *Item) MaxFit(room []int64) int {
 	most := int64(math.MaxInt32)
-	for _, x := range l.Axes {
-		if room[x.Dimension] < x.Amount {
+	for _, x := range l.Amounts {
+		if room[x.Dimension] < x.N {
 			return 0
 		}
-		most = min(most, room[x.Dimension]/x.Amount)
+		most = min(most, room[x.Dimension]/x.N)
 	}
 	return int(most)
 }
@@ -52,8 +52,8 @@ func (l *Item) Fits(room []int64) bool { return l.lacks(room) < 0 }
 
 // lacks is the first dimension in which a room has too little for one of an item; -1: none.
 func (l *Item) lacks(room []int64) int {
-	for _, x := range l.Axes {
-		if room[x.Dimension] < x.Amount {
+	for _, x := range l.Amounts {
+		if room[x.Dimension] < x.N {
 			return x.Dimension
 		}
 	}
@@ -62,7 +62,7 @@ func (l *Item) lacks(room []int64) int {
 
 // Take takes n of an item out of a room; a negative n gives them back.
 func (l *Item) Take(room []int64, n int) {
-	for _, x := range l.Axes {
-		room[x.Dimension] -= x.Amount * int64(n)
+	for _, x := range l.Amounts {
+		room[x.Dimension] -= x.N * int64(n)
 	}
 }

@@ -2,13 +2,13 @@ package binpack
 
 import "slices"
 
-// LowerBound is a number of fresh bins that no answer can go below: by axis, the demand beyond the open bins' room, and
+// LowerBound is a number of fresh bins that no answer can go below: by dimension, the demand beyond the open bins' room, and
 // where there are no open bins the pods of which no two share a bin, and what each item needs by itself.
 func (p *Problem) LowerBound() (need int) {
 	if p.Empty == nil {
 		return 0
 	}
-	want, big := make([]int64, len(p.Empty)), make([]int, len(p.Empty)) // by axis: what is asked for, and the pods that take more than half of a bin
+	want, big := make([]int64, len(p.Empty)), make([]int, len(p.Empty)) // by dimension: what is asked for, and the pods that take more than half of a bin
 	for i := range p.Items {
 		l := &p.Items[i]
 		if !l.Fresh {
@@ -18,9 +18,9 @@ func (p *Problem) LowerBound() (need int) {
 		if len(p.Open) > 0 {
 			continue
 		}
-		for _, x := range l.Axes {
-			// A daemon may ask for more of an axis than a machine has: room below zero is as good as none.
-			if x.Amount*2 > p.Empty[x.Dimension] {
+		for _, x := range l.Amounts {
+			// A daemon may ask for more of a dimension than a machine has: room below zero is as good as none.
+			if x.N*2 > p.Empty[x.Dimension] {
 				big[x.Dimension] += l.Count
 			}
 		}
@@ -63,7 +63,7 @@ func (p *Problem) EachFits(n int) bool {
 	return true
 }
 
-// Infeasible tells that the open bins alone cannot hold everything: an axis or a class
+// Infeasible tells that the open bins alone cannot hold everything: a dimension or a class
 // lacks room even when nothing else is in the way.
 func (p *Problem) Infeasible() bool {
 	lacks := make([]int64, len(p.Items[0].Size)) // by dimension: the demand beyond the room

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// weights are what one unit of an axis is worth: one over what a bin has of it. The
+// weights are what one unit of a dimension is worth: one over what a bin has of it. The
 // scale is that of the fresh bin, or of the largest open bin where there is none.
 func (p *Problem) weights() []float64 {
 	w := make([]float64, len(p.Items[0].Size))
@@ -28,7 +28,7 @@ func (p *Problem) weights() []float64 {
 
 // The orders in which first fit is tried: by largest share, by the sum of the shares of
 // cpu and memory, which is Cluster Autoscaler's, by that of all shares, by shares weighted
-// with how scarce each axis is, and by cpu and by memory.
+// with how scarce each dimension is, and by cpu and by memory.
 const (
 	ByShare = iota
 	ByPair
@@ -52,8 +52,8 @@ func (p *Problem) Order(by int) []int {
 	if by == byScarcity {
 		scarce := make([]float64, len(w))
 		for i := range p.Items {
-			for _, x := range p.Items[i].Axes {
-				scarce[x.Dimension] += float64(x.Amount) * w[x.Dimension] * float64(p.Items[i].Count)
+			for _, x := range p.Items[i].Amounts {
+				scarce[x.Dimension] += float64(x.N) * w[x.Dimension] * float64(p.Items[i].Count)
 			}
 		}
 		for j := range w {
@@ -84,8 +84,8 @@ func orderKey(by int, l *Item, w []float64) (key float64) {
 	size := l.Size
 	switch by {
 	case ByShare:
-		for _, x := range l.Axes {
-			key = max(key, float64(x.Amount)*w[x.Dimension])
+		for _, x := range l.Amounts {
+			key = max(key, float64(x.N)*w[x.Dimension])
 		}
 		if key >= 1 { // all of a dimension, as anti-affinity makes it: the larger first
 			key += float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
@@ -97,8 +97,8 @@ func orderKey(by int, l *Item, w []float64) (key float64) {
 	case ByMemory:
 		key = float64(size[1]) * w[1]
 	default:
-		for _, x := range l.Axes {
-			key += float64(float64(x.Amount) * w[x.Dimension])
+		for _, x := range l.Amounts {
+			key += float64(float64(x.N) * w[x.Dimension])
 		}
 	}
 	return key
@@ -128,8 +128,8 @@ func (p *Problem) byPriority() []int {
 	order := make([]int, len(p.Items))
 	for i := range order {
 		order[i] = i
-		for _, x := range p.Items[i].Axes {
-			keys[i] = max(keys[i], float64(x.Amount)*w[x.Dimension])
+		for _, x := range p.Items[i].Amounts {
+			keys[i] = max(keys[i], float64(x.N)*w[x.Dimension])
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {

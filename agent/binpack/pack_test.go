@@ -169,7 +169,7 @@ func TestPackWithinLimit(t *testing.T) {
 	}
 }
 
-// TestAxisOverAsked: an axis of which daemons ask for more than a machine has, and pods for nothing,
+// TestAxisOverAsked: a dimension of which daemons ask for more than a machine has, and pods for nothing,
 // changes no bound and no answer.
 func TestAxisOverAsked(t *testing.T) {
 	seed, times := packSeed(t)

@@ -4,9 +4,9 @@ import (
 	"slices"
 )
 
-// LowerBoundFrom is how many bins the axes from one on make necessary by themselves, and which
+// LowerBoundFrom is how many bins the dimensions from one on make necessary by themselves, and which
 // of them does.
-func (p *Problem) LowerBoundFrom(from int) (need, axis int) {
+func (p *Problem) LowerBoundFrom(from int) (need, dimension int) {
 	sums := make([]int64, len(p.Empty))
 	for i := range p.Items {
 		if l := &p.Items[i]; l.Fresh {
@@ -15,10 +15,10 @@ func (p *Problem) LowerBoundFrom(from int) (need, axis int) {
 	}
 	for j := from; j < len(p.Empty); j++ {
 		if p.Empty[j] > 0 && int((sums[j]+p.Empty[j]-1)/p.Empty[j]) > need {
-			need, axis = int((sums[j]+p.Empty[j]-1)/p.Empty[j]), j
+			need, dimension = int((sums[j]+p.Empty[j]-1)/p.Empty[j]), j
 		}
 	}
-	return need, axis
+	return need, dimension
 }
 
 // PackTwoSizes puts what is left of an answer into bins with more room: into those that are

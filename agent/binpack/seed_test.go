@@ -10,7 +10,7 @@ import (
 // ready returns a drawn problem whose sizes stand.
 func ready(p *Problem) *Problem {
 	for i := range p.Items {
-		p.Items[i].Axes = NewItem(p.Items[i].Size).Axes
+		p.Items[i].Amounts = NewItem(p.Items[i].Size).Amounts
 	}
 	return p
 }

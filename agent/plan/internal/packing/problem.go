@@ -35,7 +35,7 @@ func (v *Solver) mayGo(i int) binpack.Bins {
 		return v.on[i]
 	}
 	item := *v.w.item(k.Class)
-	item.Axes = v.scarce(&item)
+	item.Amounts = v.scarce(&item)
 	filters, ties := v.w.FiltersOf(k.Class), v.w.Topology.NodeFilter(k.Class)
 	for _, b := range places[v.asked[i]:] {
 		pl := &v.Solution.Bins[b]
@@ -72,11 +72,11 @@ func (v *Solver) placesIn(domain int) []int {
 
 // scarce are the dimensions of an item in which some place has too little room for one. An item can have a dimension
 // for each term on hosts of any class, and in most of them every place has room.
-func (v *Solver) scarce(l *binpack.Item) []binpack.Axis {
+func (v *Solver) scarce(l *binpack.Item) []binpack.Amount {
 	v.measureRooms(len(l.Size))
 	v.scarceBuffer = v.scarceBuffer[:0]
-	for _, x := range l.Axes {
-		if x.Amount > v.leastRoom[x.Dimension] {
+	for _, x := range l.Amounts {
+		if x.N > v.leastRoom[x.Dimension] {
 			v.scarceBuffer = append(v.scarceBuffer, x)
 		}
 	}

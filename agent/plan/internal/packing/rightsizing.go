@@ -265,11 +265,11 @@ func (v *Solver) relax() []relaxation {
 	if v.w.Topology != nil {
 		cells = v.w.Topology.Domains
 	}
-	axes := len(v.w.Size(0))
-	out, flat := make([]relaxation, cells+1), make([]int64, 2*axes*(cells+1))
+	dimensions := len(v.w.Size(0))
+	out, flat := make([]relaxation, cells+1), make([]int64, 2*dimensions*(cells+1))
 	for c := range out {
-		at := flat[2*axes*c:]
-		out[c] = relaxation{sum: at[:axes:axes], most: at[axes : 2*axes : 2*axes]}
+		at := flat[2*dimensions*c:]
+		out[c] = relaxation{sum: at[:dimensions:dimensions], most: at[dimensions : 2*dimensions : 2*dimensions]}
 	}
 	for i := range v.w.Demands {
 		k := &v.w.Demands[i]
@@ -279,9 +279,9 @@ func (v *Solver) relax() []relaxation {
 		}
 		f := &out[k.Domain]
 		f.pods += n
-		for _, x := range v.w.item(k.Class).Axes {
-			f.sum[x.Dimension] += x.Amount * int64(n)
-			f.most[x.Dimension] = max(f.most[x.Dimension], x.Amount)
+		for _, x := range v.w.item(k.Class).Amounts {
+			f.sum[x.Dimension] += x.N * int64(n)
+			f.most[x.Dimension] = max(f.most[x.Dimension], x.N)
 		}
 	}
 	return out

@@ -60,14 +60,14 @@ type Solver struct {
 	Solution     Solution
 	upcoming     []int // machines by group that are upcoming and still empty
 	done         []bool
-	on           []binpack.Bins // by demand: see mayGo
-	asked        []int          // by demand: how many of the places in its domain on is of
-	places       [][]int        // by domain; 0: all
-	lessRoom     []int          // by place: the last packing that took room of it
-	scarceBuffer []binpack.Axis // room for what scarce lists
-	leastRoom    []int64        // by dimension: the least room of all places
-	measured     int            // the places that leastRoom is of
-	mayAsk       bool           // verify may ask for another solution
+	on           []binpack.Bins   // by demand: see mayGo
+	asked        []int            // by demand: how many of the places in its domain on is of
+	places       [][]int          // by domain; 0: all
+	lessRoom     []int            // by place: the last packing that took room of it
+	scarceBuffer []binpack.Amount // room for what scarce lists
+	leastRoom    []int64          // by dimension: the least room of all places
+	measured     int              // the places that leastRoom is of
+	mayAsk       bool             // verify may ask for another solution
 
 	options []*option // by group: the option that was found last
 	changes int       // packings that were applied

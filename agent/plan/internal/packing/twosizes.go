@@ -18,7 +18,7 @@ const (
 // many machines must come that most of them may be small; what these cannot hold makes
 // a few of them large.
 func (v *Solver) twoSizePacking(o *option, p *binpack.Problem) *option {
-	n, axis := p.LowerBoundFrom(v.w.Dimensions.Len())
+	n, dimension := p.LowerBoundFrom(v.w.Dimensions.Len())
 	if n < 2 || n > p.Limit || o.k.Unplaced() > 0 || len(o.set) > 1 || v.upcoming[o.group] > 0 {
 		return nil
 	}
@@ -27,10 +27,10 @@ func (v *Solver) twoSizePacking(o *option, p *binpack.Problem) *option {
 		return nil
 	}
 	order := p.Order(binpack.ByShare)
-	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(p.Items[y].Size[axis], p.Items[x].Size[axis]) })
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(p.Items[y].Size[dimension], p.Items[x].Size[dimension]) })
 	var best *option
 	for _, g := range bases {
-		two := v.packOnSmaller(o, p, order, n, axis, g)
+		two := v.packOnSmaller(o, p, order, n, dimension, g)
 		if two == nil {
 			continue
 		}
@@ -76,7 +76,7 @@ func (v *Solver) smallerGroups(than int, p *binpack.Problem, n int) []int {
 
 // packOnSmaller packs in an order into n machines of group g and makes as many of them machines of the
 // option's group as the rest needs.
-func (v *Solver) packOnSmaller(o *option, p *binpack.Problem, order []int, n, axis, g int) *option {
+func (v *Solver) packOnSmaller(o *option, p *binpack.Problem, order []int, n, dimension, g int) *option {
 	empty, _ := v.w.Template(&v.w.Groups[g])
 	narrow := *p
 	narrow.Limit, narrow.Empty = n, empty
@@ -85,7 +85,7 @@ func (v *Solver) packOnSmaller(o *option, p *binpack.Problem, order []int, n, ax
 		more[j] = p.Empty[j] - empty[j]
 	}
 	for i := range p.Items { // those that need a large machine each leave so many small ones fewer
-		if l := &p.Items[i]; l.Size[axis] > 0 && l.Size[axis] == p.Empty[axis] && binpack.MaxFit(empty, l.Size) == 0 {
+		if l := &p.Items[i]; l.Size[dimension] > 0 && l.Size[dimension] == p.Empty[dimension] && binpack.MaxFit(empty, l.Size) == 0 {
 			narrow.Limit -= l.Count
 		}
 	}

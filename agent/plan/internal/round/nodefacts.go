@@ -13,7 +13,7 @@ import (
 // no clock, no budget, no other Node. They are worked out once per value of a Node.
 type nodeFacts struct {
 	node           *cluster.Node
-	gen            int               // of the classes' axes
+	gen            int               // of the classes' dimensions
 	classes        []ClassCount      // of all pods here that are not finished
 	room           []int64           // Allocatable less what is held
 	requested      cluster.Resources // by pods that count for utilisation; Extended only on a node with GPUs

@@ -17,7 +17,7 @@ type Node struct {
 	Facts         *nodeFacts
 	Group         int // index into roundState.groups, -1: none of ours
 	Instance      *cluster.Instance
-	Room          []int64 // what is left, of the axes of roundState.space
+	Room          []int64 // what is left, of the dimensions of roundState.space
 	State         NodeState
 	Shape         fit.NodeInfo
 	InUse         bool             // a pending pod or a moved pod counts on it
@@ -42,11 +42,11 @@ func (w *State) indexNodes() {
 	w.Identity, w.ByName = t.id, t.byName
 	w.Cache.Nodes = slices.Grow(w.Cache.Nodes[:0], len(t.order))[:len(t.order)]
 	w.Nodes = w.Cache.Nodes
-	axes := w.Dimensions.Len()
-	w.Cache.rooms = slices.Grow(w.Cache.rooms[:0], len(w.Nodes)*axes)[:len(w.Nodes)*axes]
+	dimensions := w.Dimensions.Len()
+	w.Cache.rooms = slices.Grow(w.Cache.rooms[:0], len(w.Nodes)*dimensions)[:len(w.Nodes)*dimensions]
 	for k, i := range t.order {
 		n := &w.Nodes[k]
-		*n = Node{Node: w.Snapshot.Nodes[i], Facts: w.Cache.Facts[i], Group: int(t.group[k]), Instance: t.inst[k], Original: w.interruptedNodes[k], Room: w.Cache.rooms[k*axes : (k+1)*axes : (k+1)*axes]}
+		*n = Node{Node: w.Snapshot.Nodes[i], Facts: w.Cache.Facts[i], Group: int(t.group[k]), Instance: t.inst[k], Original: w.interruptedNodes[k], Room: w.Cache.rooms[k*dimensions : (k+1)*dimensions : (k+1)*dimensions]}
 		n.State = w.stateOf(n)
 		n.Shape = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
 		if n.State == StateUpcoming {

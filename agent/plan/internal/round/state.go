@@ -173,8 +173,8 @@ func (w *State) reserveDaemons() {
 func (w *State) Template(g *Group) ([]int64, *fit.NodeInfo) {
 	if g.Empty == nil {
 		g.shape = fit.NodeInfo{Labels: g.Template.Labels, Taints: fit.WithoutStartupTaints(g.Template.Taints)}
-		if axes := w.Dimensions.Len(); len(w.empties) < axes {
-			w.empties = make([]int64, axes*len(w.Groups))
+		if dimensions := w.Dimensions.Len(); len(w.empties) < dimensions {
+			w.empties = make([]int64, dimensions*len(w.Groups))
 		}
 		g.Empty, w.empties = w.empties[:w.Dimensions.Len():w.Dimensions.Len()], w.empties[w.Dimensions.Len():]
 		w.Dimensions.Capacity(g.Empty, g.Template.Allocatable)

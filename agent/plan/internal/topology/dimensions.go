@@ -57,17 +57,17 @@ func (b *Topology) addDimensions() {
 	}
 	st.AddNode(&shape, nil)
 	st.AddNode(&shape, nil) // stays empty: the smallest count
-	var axes []dimension
+	var dimensions []dimension
 	for _, a := range b.withDimensions(ks) {
 		if st.Component(a) < 0 {
 			continue
 		}
 		c := &hosts[a]
 		if len(c.PodAntiAffinity) > 0 {
-			axes = b.antiAffinityOf(axes, ks, st, a)
+			dimensions = b.antiAffinityOf(dimensions, ks, st, a)
 		}
 		if len(c.Spread) > 0 {
-			axes = b.spreadOf(axes, ks, st, hosts, a)
+			dimensions = b.spreadOf(dimensions, ks, st, hosts, a)
 		}
 	}
 	for a := range hosts {
@@ -75,7 +75,7 @@ func (b *Topology) addDimensions() {
 			b.markPerPod(ks, a)
 		}
 	}
-	b.extendSizes(ks, axes)
+	b.extendSizes(ks, dimensions)
 }
 
 func hostsOnly(c *cluster.PodClass) {
@@ -157,7 +157,7 @@ func (ks *constraintClasses) near(st *fit.State, a int, visit func(o int)) {
 }
 
 // antiAffinityOf adds the dimension of a kind that keeps constraint classes away from its machine.
-func (b *Topology) antiAffinityOf(axes []dimension, ks *constraintClasses, st *fit.State, a int) []dimension {
+func (b *Topology) antiAffinityOf(dimensions []dimension, ks *constraintClasses, st *fit.State, a int) []dimension {
 	x := dimension{room: exclusive, takes: map[int]int64{}, rep: ks.reps[a], antiAffinity: true}
 	mark := st.Mark()
 	st.Put(a, 0, 1)
@@ -168,23 +168,23 @@ func (b *Topology) antiAffinityOf(axes []dimension, ks *constraintClasses, st *f
 	})
 	st.Rollback(mark)
 	if len(x.takes) == 0 {
-		return axes
+		return dimensions
 	}
 	if x.takes[a] == 0 { // it keeps others away and not its like: no room can say that
 		b.markPerPod(ks, a)
-		return axes
+		return dimensions
 	}
 	x.takes[a] = exclusive
 	if len(x.takes) == 1 {
 		x.room, x.takes[a] = 1, 1
 	}
-	return append(axes, x)
+	return append(dimensions, x)
 }
 
 // spreadOf adds the dimension of a kind that is spread over hosts: no machine carries more of
 // those that are counted than the skew, as long as some machine may carry none. A pod that is
 // counted and has no constraint of its own comes later and takes no room here.
-func (b *Topology) spreadOf(axes []dimension, ks *constraintClasses, st *fit.State, hosts []cluster.PodClass, a int) []dimension {
+func (b *Topology) spreadOf(dimensions []dimension, ks *constraintClasses, st *fit.State, hosts []cluster.PodClass, a int) []dimension {
 	least := math.MaxInt
 	c := &b.w.Snapshot.Classes[ks.reps[a]]
 	for i := range c.Spread {
@@ -207,12 +207,12 @@ func (b *Topology) spreadOf(axes []dimension, ks *constraintClasses, st *fit.Sta
 		}
 		st.Rollback(mark)
 	})
-	for i := range axes {
-		if !axes[i].antiAffinity && axes[i].room == x.room && sameTakes(axes[i].takes, x.takes) && b.sameSpread(axes[i].rep, x.rep) {
-			return axes
+	for i := range dimensions {
+		if !dimensions[i].antiAffinity && dimensions[i].room == x.room && sameTakes(dimensions[i].takes, x.takes) && b.sameSpread(dimensions[i].rep, x.rep) {
+			return dimensions
 		}
 	}
-	return append(axes, x)
+	return append(dimensions, x)
 }
 
 // sameSpread tells whether two classes count the same pods on the same nodes, so that
@@ -242,18 +242,18 @@ func (b *Topology) markPerPod(ks *constraintClasses, a int) {
 
 // extendSizes writes the dimensions into the sizes of all classes, and the room of each into the
 // nodes and templates.
-func (b *Topology) extendSizes(ks *constraintClasses, axes []dimension) {
+func (b *Topology) extendSizes(ks *constraintClasses, dimensions []dimension) {
 	w := b.w
 	volumes := b.volumeDimensions()
-	b.dimensions = len(axes) + len(volumes)
+	b.dimensions = len(dimensions) + len(volumes)
 	if b.dimensions == 0 {
 		return
 	}
-	for i := range axes {
-		if axes[i].antiAffinity {
-			b.antiAffinity = append(b.antiAffinity, antiAffinityDimension{w.Dimensions.Len() + i, axes[i].room})
+	for i := range dimensions {
+		if dimensions[i].antiAffinity {
+			b.antiAffinity = append(b.antiAffinity, antiAffinityDimension{w.Dimensions.Len() + i, dimensions[i].room})
 		} else {
-			b.spreads = append(b.spreads, spreadDimension{at: w.Dimensions.Len() + i, rep: axes[i].rep, skew: int(axes[i].room)})
+			b.spreads = append(b.spreads, spreadDimension{at: w.Dimensions.Len() + i, rep: dimensions[i].rep, skew: int(dimensions[i].room)})
 		}
 	}
 	b.sizes = make([][]int64, len(w.Snapshot.Classes))
@@ -262,10 +262,10 @@ func (b *Topology) extendSizes(ks *constraintClasses, axes []dimension) {
 	for class := range b.sizes {
 		b.sizes[class] = append(flat[class*wide:class*wide:(class+1)*wide], w.Dimensions.Class(class)...)
 		kind := int(ks.of[class]) - 1
-		for i := range axes {
+		for i := range dimensions {
 			n := int64(0)
 			if kind >= 0 {
-				n = axes[i].takes[kind]
+				n = dimensions[i].takes[kind]
 			}
 			b.sizes[class] = append(b.sizes[class], n)
 		}
@@ -276,8 +276,8 @@ func (b *Topology) extendSizes(ks *constraintClasses, axes []dimension) {
 	for n := range w.Nodes {
 		nd := &w.Nodes[n]
 		nd.Room = slices.Clip(nd.Room)
-		for i := range axes {
-			nd.Room = append(nd.Room, b.roomOn(&axes[i], n))
+		for i := range dimensions {
+			nd.Room = append(nd.Room, b.roomOn(&dimensions[i], n))
 		}
 		for _, d := range volumes {
 			nd.Room = append(nd.Room, b.attachable(d, nd))
@@ -291,8 +291,8 @@ func (b *Topology) extendSizes(ks *constraintClasses, axes []dimension) {
 		}
 		w.Template(gr)
 		gr.Empty = append(flat[g*wide:g*wide:(g+1)*wide], gr.Empty...)
-		for i := range axes {
-			gr.Empty = append(gr.Empty, axes[i].room)
+		for i := range dimensions {
+			gr.Empty = append(gr.Empty, dimensions[i].room)
 		}
 		for _, d := range volumes {
 			gr.Empty = append(gr.Empty, d.room(gr.Template.VolumeLimits))
