@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -74,6 +75,37 @@ func Answers(w *World) ([][]Answer, error) {
 		}
 	}
 	return out, nil
+}
+
+// Claims is how many of the waiting pods can be put on one of the nodes that they are claimed for, one after the other, in an order that
+// the filters allow. It asks package fit, which the judgements hold against kube-scheduler.
+func Claims(w *World, on map[cluster.PodKey][]string) (placed int, err error) {
+	b, err := seat(w)
+	if err != nil {
+		return 0, err
+	}
+	left := slices.Clone(w.Waiting)
+	for before := -1; before < placed; {
+		before = placed
+		left = slices.DeleteFunc(left, func(p *corev1.Pod) bool {
+			index, known := b.classOf[keyOf(p)]
+			for _, name := range on[keyOf(p)] {
+				n, joined := b.nodeOf[cluster.NodeName(name)]
+				if !known || !joined || err != nil {
+					continue
+				}
+				var answer Answer
+				if answer, err = b.judge(&b.snapshot.Classes[index], index, n); err == nil && answer.Fits {
+					b.state.Put(index, n, 1)
+					binpack.Sub(b.rooms[n], b.space.Class(index), 1)
+					placed++
+					return true
+				}
+			}
+			return false
+		})
+	}
+	return placed, err
 }
 
 // judgeTwice follows RunFilterPluginsWithNominatedPods: pods of no less priority that

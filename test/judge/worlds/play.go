@@ -28,7 +28,8 @@ type Result struct {
 	First     int // pods that the first purchase of each wave was for
 	LeftFirst int // of them, those that kube-scheduler left after it
 	Stuck     int // of those, the ones that were left at the end of their wave: no purchase helped them
-	Refused   int // of those that were left after a first purchase, the claimed ones that a machine had room for and spread refused there
+	Claimed   int // pods that the agent had a machine for when it bought
+	Refused   int // of them, those that kube-scheduler's filters keep off it
 	Left      int // in the end
 	Slowest   time.Duration
 	Took      time.Duration // processor time of all decisions
@@ -47,10 +48,9 @@ type player struct {
 	seed    uint64
 	now     time.Time
 	memory  decision.Memory
-	claimed map[cluster.PodKey]bool // the pods that the last purchase was for
-	decided time.Duration           // of the last decision, where that is known without what it takes to ask
-	stages  int                     // in how many parts the machines of a purchase join, with a decision between them; 0 and 1: all at once
-	failed  error                   // a peer's; it ends the play
+	decided time.Duration // of the last decision, where that is known without what it takes to ask
+	stages  int           // in how many parts the machines of a purchase join, with a decision between them; 0 and 1: all at once
+	failed  error         // a peer's; it ends the play
 	result  Result
 }
 
@@ -98,9 +98,6 @@ func (p *player) play(buy buyer) (waiting []*corev1.Pod, err error) {
 				first = false
 				p.result.First += n
 				left = len(waiting)
-				if err := p.countRefused(waiting); err != nil {
-					return waiting, err
-				}
 			}
 		}
 		p.result.LeftFirst += left
@@ -110,27 +107,30 @@ func (p *player) play(buy buyer) (waiting []*corev1.Pod, err error) {
 	return waiting, nil
 }
 
-// countRefused counts the claims that kube-scheduler refuses: a purchase was made for the pod, there is a machine with room for
-// it, and the spread of its pods over the machines and zones that have joined keeps it off.
-func (p *player) countRefused(left []*corev1.Pod) error {
-	var claimed []*corev1.Pod
-	for _, pod := range left {
-		if p.claimed[cluster.PodKey(pod.Namespace+"/"+pod.Name)] {
-			claimed = append(claimed, pod)
+// countRefused counts the claims that kube-scheduler refuses, whatever it would score: pods that no order of binding puts on
+// the machine that the purchase has for them.
+func (p *player) countRefused(joined []orderedMachine, waiting []*corev1.Pod) error {
+	machines := make([][]string, len(p.w.Groups)) // by group, in the order of their numbers
+	for _, m := range joined {
+		machines[m.group] = append(machines[m.group], m.name)
+	}
+	on := make(map[cluster.PodKey][]string)
+	for _, r := range p.memory.Reservations {
+		g := slices.IndexFunc(p.w.Groups, func(g cluster.NodeGroup) bool { return g.ID == r.Group })
+		names := machines[g]
+		if r.Machine > 0 && r.Machine <= len(names) {
+			names = names[r.Machine-1 : r.Machine]
+		}
+		for _, key := range r.Pods {
+			on[key] = names
 		}
 	}
-	if len(claimed) == 0 {
-		return nil
-	}
-	ruling, err := p.judge.Ask(&oracle.World{Nodes: p.w.Nodes, Pods: p.w.Bound, Waiting: claimed, ReplicaSets: p.w.ReplicaSets})
+	claimed, err := oracle.Claims(&oracle.World{Nodes: p.w.Nodes, Pods: p.w.Bound, Waiting: waiting, ReplicaSets: p.w.ReplicaSets}, on)
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", p.seed, err)
 	}
-	for _, cells := range ruling.Cells {
-		if slices.ContainsFunc(cells, func(c oracle.Judgement) bool { return c.Filter == "PodTopologySpread" }) {
-			p.result.Refused++
-		}
-	}
+	p.result.Claimed += len(on)
+	p.result.Refused += len(on) - claimed
 	return nil
 }
 
@@ -166,6 +166,11 @@ func (p *player) joinAll(ordered []orderedMachine, waiting []*corev1.Pod, buy bu
 		}
 		for _, m := range ordered[:n] {
 			p.w.join(m.group, m.name, p.now.Add(-time.Hour))
+		}
+		if len(p.memory.Reservations) > 0 && p.stages <= 1 {
+			if err := p.countRefused(ordered, waiting); err != nil {
+				return waiting, err
+			}
 		}
 		ordered = ordered[n:]
 		if waiting, err = p.bind(waiting); err != nil {
@@ -262,12 +267,8 @@ func Ours(p *player, waiting []*corev1.Pod) []int {
 	took := usage() - before
 	p.memory, p.decided = memory, max(took, 1)
 	out := make([]int, len(p.w.Groups))
-	p.claimed = make(map[cluster.PodKey]bool)
 	for _, a := range got.Actions {
 		if grow, ok := a.(decision.Grow); ok {
-			for _, key := range grow.Pods {
-				p.claimed[key] = true
-			}
 			g := slices.IndexFunc(p.w.Groups, func(g cluster.NodeGroup) bool { return g.ID == grow.Group })
 			out[g] += grow.To - grow.From
 		}
