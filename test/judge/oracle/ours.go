@@ -77,35 +77,42 @@ func Answers(w *World) ([][]Answer, error) {
 	return out, nil
 }
 
-// Claims is how many of the waiting pods can be put on one of the nodes that they are claimed for, one after the other, in an order that
-// the filters allow. It asks package fit, which the judgements hold against kube-scheduler.
-func Claims(w *World, on map[cluster.PodKey][]string) (placed int, err error) {
+// Claims are the waiting pods that cannot be put on one of the nodes that they are claimed for: they are put there one after the
+// other, as long as the filters allow one more. It asks package fit, which the judgements hold against kube-scheduler.
+func Claims(w *World, on map[cluster.PodKey][]string) (refused []cluster.PodKey, err error) {
 	b, err := seat(w)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	left := slices.Clone(w.Waiting)
-	for before := -1; before < placed; {
-		before = placed
-		left = slices.DeleteFunc(left, func(p *corev1.Pod) bool {
-			index, known := b.classOf[keyOf(p)]
-			for _, name := range on[keyOf(p)] {
-				n, joined := b.nodeOf[cluster.NodeName(name)]
-				if !known || !joined || err != nil {
-					continue
-				}
-				var answer Answer
-				if answer, err = b.judge(&b.snapshot.Classes[index], index, n); err == nil && answer.Fits {
-					b.state.Put(index, n, 1)
-					binpack.Sub(b.rooms[n], b.space.Class(index), 1)
-					placed++
-					return true
-				}
-			}
-			return false
-		})
+	left := make([]cluster.PodKey, len(w.Waiting))
+	for i, p := range w.Waiting {
+		left[i] = keyOf(p)
 	}
-	return placed, err
+	for before := len(left) + 1; len(left) < before; {
+		before = len(left)
+		left = slices.DeleteFunc(left, func(key cluster.PodKey) bool { return b.putOn(key, on[key]) })
+	}
+	return left, nil
+}
+
+// putOn puts a pod on the first of some nodes that the filters allow.
+func (b *bench) putOn(key cluster.PodKey, names []string) bool {
+	class, known := b.classOf[key]
+	if !known {
+		return false
+	}
+	for _, name := range names {
+		n, joined := b.nodeOf[cluster.NodeName(name)]
+		if !joined {
+			continue
+		}
+		if answer, err := b.judge(&b.snapshot.Classes[class], class, n); err == nil && answer.Fits {
+			b.state.Put(class, n, 1)
+			binpack.Sub(b.rooms[n], b.space.Class(class), 1)
+			return true
+		}
+	}
+	return false
 }
 
 // judgeTwice follows RunFilterPluginsWithNominatedPods: pods of no less priority that

@@ -3,6 +3,7 @@ package worlds
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"syscall"
@@ -125,12 +126,26 @@ func (p *player) countRefused(joined []orderedMachine, waiting []*corev1.Pod) er
 			on[key] = names
 		}
 	}
-	claimed, err := oracle.Claims(&oracle.World{Nodes: p.w.Nodes, Pods: p.w.Bound, Waiting: waiting, ReplicaSets: p.w.ReplicaSets}, on)
+	p.result.Claimed += len(on)
+	var before []string // nodes that were there: the other pods are to go on them
+	for _, n := range p.w.Nodes[:len(p.w.Nodes)-len(joined)] {
+		before = append(before, n.Name)
+	}
+	claims := maps.Clone(on)
+	for _, pod := range waiting {
+		if key := cluster.PodKey(pod.Namespace + "/" + pod.Name); on[key] == nil {
+			claims[key] = before
+		}
+	}
+	refused, err := oracle.Claims(&oracle.World{Nodes: p.w.Nodes, Pods: p.w.Bound, Waiting: waiting, ReplicaSets: p.w.ReplicaSets}, claims)
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", p.seed, err)
 	}
-	p.result.Claimed += len(on)
-	p.result.Refused += len(on) - claimed
+	for _, key := range refused {
+		if on[key] != nil {
+			p.result.Refused++
+		}
+	}
 	return nil
 }
 

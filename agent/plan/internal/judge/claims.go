@@ -12,7 +12,7 @@ import (
 // where these have room for all pods in another arrangement, the scheduler may find it. Pods
 // that depend on nobody are packed anew to see that. How pods could stand that depend on others is not
 // known: for them the room of all these machines of a group together has to do, so that what is bought is
-// bought once and not twice. In the solution the same holds for what new machines have room for.
+// bought once and not twice. No new machine is claimed for a pod that depends on others and that the model refuses.
 
 // keepReserved takes pods off what is left that an earlier round counted on machines which
 // the scheduler has not used yet. It returns them by class and group.
@@ -20,7 +20,7 @@ func (j *judge) keepReserved(left map[int]int) map[int][]int {
 	if j.reserved == nil {
 		return nil
 	}
-	return j.keepByRoom(left, 0, false, func(class, g, n int) int {
+	return j.keepByRoom(left, 0, func(class, g, n int) int {
 		if by := j.reserved[class]; by != nil {
 			return min(n, by[g])
 		}
@@ -28,9 +28,14 @@ func (j *judge) keepReserved(left map[int]int) map[int][]int {
 	})
 }
 
-// keepOnNew takes pods off what is left that the new machines have room for; loosely: all of a group together.
-func (j *judge) keepOnNew(left map[int]int, loosely bool) map[int][]int {
-	return j.keepByRoom(left, j.nodes, loosely, func(_, _, n int) int { return n })
+// keepOnNew takes pods off what is left that the new machines have room for; as claims: those alone that depend on nobody.
+func (j *judge) keepOnNew(left map[int]int, claims bool) map[int][]int {
+	return j.keepByRoom(left, j.nodes, func(class, _, n int) int {
+		if claims && j.constrained(class) {
+			return 0
+		}
+		return n
+	})
 }
 
 // unused is the group of a node that pods may count on beyond what the scheduler would bind
@@ -47,7 +52,7 @@ func (j *judge) unused(node int) int {
 
 // keepByRoom takes pods off what is left, large ones first, as far as the unused nodes from
 // one on have room for them and most allows. It costs the classes times the nodes.
-func (j *judge) keepByRoom(left map[int]int, from int, loosely bool, most func(class, g, n int) int) map[int][]int {
+func (j *judge) keepByRoom(left map[int]int, from int, most func(class, g, n int) int) map[int][]int {
 	kept := make(map[int][]int)
 	_, extra := j.repack(left, from)
 	sums := make([][]int64, len(j.cost)) // by group, what its unused nodes have room for together
@@ -66,7 +71,7 @@ func (j *judge) keepByRoom(left map[int]int, from int, loosely bool, most func(c
 				continue
 			}
 			room := extra[c]
-			if j.constrained(c) || loosely {
+			if j.constrained(c) {
 				room = binpack.MaxFit(sums[g], size)
 			}
 			n := min(most(c, g, left[c]), room)

@@ -10,40 +10,45 @@ import (
 )
 
 // solution is the solution with a purchase, each pod where the model has put it. Where the machines
-// have no room for the pods of the second purchase, it is bought too: these pods are put on its
-// machines, as the next round would do it.
-// It costs a trial, another one where there is a second purchase, one for each group that is bought, and P.
+// have no room for the pods of the second purchase, or these depend on others, both purchases are made at once.
+// It costs a trial, another one where both are made, one for each group that is bought, and P.
 func (j *judge) solution(t trial) *packing.Solution {
+	x := t.machines
 	m := j.sim.Mark()
-	left, _ := j.run(t.machines, 0, math.Inf(1))
-	both, stranded, bySize := t.machines, 0, false
-	if t.open == 0 {
-		stranded, bySize = j.stranded(left)
-	} else {
-		both = t.all
+	left, _ := j.run(x, 0, math.Inf(1))
+	if t.open > 0 || j.refuses(left) {
+		x = t.all
+		j.sim.Rollback(m)
+		left, _ = j.run(x, 0, math.Inf(1))
 	}
-	s := j.written(t.machines, both, left, m)
-	j.sim.Rollback(m)
-	if t.open > 0 {
-		stranded, bySize = j.leaves(both)
-	}
+	stranded, bySize := j.stranded(left)
 	if !bySize {
 		stranded = 0
 	}
-	s.Reasons = j.reasons(both, stranded)
+	s := j.written(x, left, m)
+	j.sim.Rollback(m)
+	s.Reasons = j.reasons(x, stranded)
 	return s
 }
 
-// written is the solution with a purchase and a second one that have been run since a mark; left are the pods that
-// are left then.
-func (j *judge) written(first, both []int, left map[int]int, m schedsim.Mark) *packing.Solution {
+// refuses tells whether pods are left that depend on others and that some purchase would help: no arrangement is known in which
+// the machines have a place for them.
+func (j *judge) refuses(left map[int]int) bool {
+	for c, n := range left {
+		if n > j.stuck[c] && j.units[c] > 0 && j.constrained(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// written is the solution with a purchase that has been run since a mark; left are the pods that are left then.
+func (j *judge) written(x []int, left map[int]int, m schedsim.Mark) *packing.Solution {
 	w := j.w
-	x, _ := j.spread(first)
-	both, _ = j.spread(both)
-	j.runSecond(x, both, left)
-	stuck := j.stuckOf(both, left)
+	stuck := j.stuckOf(x, left)
 	v := w.NewSolver(j.withMarked)
-	copy(v.Solution.Grow, both)
+	machines, _ := j.spread(x)
+	copy(v.Solution.Grow, machines)
 	at := make(map[int]int) // places by node
 	for p := range v.Solution.Bins {
 		at[v.Solution.Bins[p].Node] = p
@@ -73,16 +78,6 @@ func (j *judge) written(first, both []int, left map[int]int, m schedsim.Mark) *p
 	}
 	j.assignReserved(v, demands, stuck)
 	return &v.Solution
-}
-
-// runSecond adds the machines of a second purchase, and puts pods on them that the first one leaves.
-func (j *judge) runSecond(first, both []int, left map[int]int) {
-	for g, n := range both {
-		for range n - first[g] {
-			j.add(g)
-			j.fill(left)
-		}
-	}
 }
 
 // assign writes pods of a class on a node down for the demands of the class.
