@@ -16,7 +16,7 @@ func (j *judge) solution(t trial) *packing.Solution {
 	x := t.machines
 	m := j.sim.Mark()
 	left, _ := j.run(x, 0, math.Inf(1))
-	if t.open > 0 || j.refuses(left) {
+	if !slices.Equal(x, t.all) && (t.open > 0 || j.refuses(left)) {
 		x = t.all
 		j.sim.Rollback(m)
 		left, _ = j.run(x, 0, math.Inf(1))
