@@ -246,10 +246,25 @@ func (j *judge) buildCluster() {
 			room = none
 		}
 		j.sim.AddNode(schedsim.Node{Info: shape, Allocatable: n.Allocatable, Room: room, Known: true, InState: i})
-		n.CountPods(func(class, count int, terminating bool) { j.sim.Put(class, i, count, terminating) })
+		j.putPods(i, n)
 	}
 	// Of equal sizes the order of the demands stands, whatever the numbers of the classes.
 	slices.SortStableFunc(j.order, func(a, b int) int { return slices.Compare(w.Dimensions.Class(b), w.Dimensions.Class(a)) })
+}
+
+// putPods tells the model of the pods on a node, by class where that says all.
+func (j *judge) putPods(i int, n *round.Node) {
+	if f := n.Facts; f != nil && !f.Timed && !f.Expendable {
+		for _, h := range f.Classes {
+			j.sim.Put(int(h.Class), i, int(h.N), false)
+		}
+		return
+	}
+	for k := range n.Pods {
+		if p := &n.Pods[k]; !p.Finished {
+			j.sim.Put(p.Class, i, 1, !p.Deleting.IsZero())
+		}
+	}
 }
 
 // alike tells whether two groups sell the same machine for the same price.

@@ -14,7 +14,7 @@ import (
 type nodeFacts struct {
 	node           *cluster.Node
 	gen            int               // of the classes' dimensions
-	classes        []ClassCount      // of all pods here that are not finished
+	Classes        []ClassCount      // of all pods here that are not finished
 	room           []int64           // Allocatable less what is held
 	requested      cluster.Resources // by pods that count for utilisation; Extended only on a node with GPUs
 	daemonRequests cluster.Resources // the same of DaemonSet pods
@@ -24,7 +24,7 @@ type nodeFacts struct {
 	CordonedByUs   bool              // with our cordon
 	starting       bool              // it carries a taint that a young node loses by itself
 	Timed          bool              // a pod is terminating: drain plan depends on the clock
-	expendable     bool              // a pod takes no room, so that classes say less than there is
+	Expendable     bool              // a pod takes no room, so that Classes say less than there is
 	DrainKnown     bool              // drain plan is worked out
 	Drain          DrainPlan         // what a drain would have to do, budgets aside; never where dated
 	message        messageCache
@@ -83,7 +83,7 @@ func factsByNode(old []*nodeFacts, nodes []*cluster.Node) map[*cluster.Node]*nod
 }
 
 func (f *nodeFacts) uses(changed []bool) bool {
-	return slices.ContainsFunc(f.classes, func(h ClassCount) bool { return int(h.Class) >= len(changed) || changed[h.Class] })
+	return slices.ContainsFunc(f.Classes, func(h ClassCount) bool { return int(h.Class) >= len(changed) || changed[h.Class] })
 }
 
 // FactsAllocator is where the facts of a first round are: one after the other, as they are read.
@@ -120,7 +120,7 @@ func (w *State) FillFacts(f *nodeFacts, n *cluster.Node) {
 				f.daemons = append(f.daemons, pod.Owner.UID)
 			}
 		case w.Expendable(pod):
-			takes, to, f.expendable = 0, nil, true
+			takes, to, f.Expendable = 0, nil, true
 		}
 		if to != nil {
 			addRequests(to, &w.Snapshot.Classes[pod.Class].Requests, gpu)
@@ -128,30 +128,14 @@ func (w *State) FillFacts(f *nodeFacts, n *cluster.Node) {
 		w.Cache.Count.Add(pod.Class, takes)
 		f.Timed = f.Timed || !pod.Deleting.IsZero() || pod.Wishes != nil && pod.Wishes.KeepFor > 0
 	}
-	f.classes = w.Cache.Count.Take(nil)
+	f.Classes = w.Cache.Count.Take(nil)
 	w.Dimensions.Capacity(f.room, n.Allocatable)
 	w.takeHeld(f, f.room)
 }
 
-// CountPods yields the pods on a node that are not finished, by class. It costs the classes there, and the pods where one of
-// them is terminating or expendable.
-func (n *Node) CountPods(visit func(class, count int, terminating bool)) {
-	if n.Facts != nil && !n.Facts.Timed && !n.Facts.expendable {
-		for _, h := range n.Facts.classes {
-			visit(int(h.Class), int(h.N), false)
-		}
-		return
-	}
-	for k := range n.Pods {
-		if p := &n.Pods[k]; !p.Finished {
-			visit(p.Class, 1, !p.Deleting.IsZero())
-		}
-	}
-}
-
 // takeHeld takes what the pods of a Node take out of a room.
 func (w *State) takeHeld(f *nodeFacts, room []int64) {
-	for _, h := range f.classes {
+	for _, h := range f.Classes {
 		if h.N > 0 {
 			binpack.Sub(room, w.Dimensions.Class(int(h.Class)), int(h.N))
 		}
