@@ -11,13 +11,15 @@ func TestBins(t *testing.T) {
 	seed, _ := packSeed(t)
 	r := rand.New(rand.NewPCG(seed, 0xb1))
 	for range 200 {
-		var set Bins
+		var sets [2]Bins
 		var list, got []int
 		for range r.IntN(40) {
 			b := r.IntN(300)
-			set.Add(b)
+			sets[r.IntN(2)].Add(b)
 			list = append(list, b)
 		}
+		set := sets[0]
+		set.AddAll(sets[1])
 		slices.Sort(list)
 		list = slices.Compact(list)
 		for b := set.Next(0); b >= 0; b = set.Next(b + 1) {

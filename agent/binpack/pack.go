@@ -99,9 +99,12 @@ const (
 	dimensionsOfLook      = 8
 )
 
-// looks is what one order costs at most: a look is one item at eight dimensions of one bin.
-func (p *Problem) looks(bins int) int {
-	return len(p.Items) * bins * max(len(p.Empty)/dimensionsOfLook, 1)
+// looks is what one order costs at most.
+func (p *Problem) looks(bins int) int { return Looks(len(p.Items), bins, len(p.Empty)) }
+
+// Looks is what it costs at most to hold items against bins: a look is one item at eight dimensions of one bin.
+func Looks(items, bins, dimensions int) int {
+	return items * bins * max(dimensions/dimensionsOfLook, 1)
 }
 
 // tolerance is the number of bins with which there is no point in looking on.

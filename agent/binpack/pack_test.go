@@ -169,9 +169,9 @@ func TestPackWithinLimit(t *testing.T) {
 	}
 }
 
-// TestAxisOverAsked: a dimension of which daemons ask for more than a machine has, and pods for nothing,
+// TestDimensionOverAsked: a dimension of which daemons ask for more than a machine has, and pods for nothing,
 // changes no bound and no answer.
-func TestAxisOverAsked(t *testing.T) {
+func TestDimensionOverAsked(t *testing.T) {
 	seed, times := packSeed(t)
 	r := rand.New(rand.NewPCG(seed, 9))
 	for range 300 * times {

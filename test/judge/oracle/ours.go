@@ -88,31 +88,40 @@ func Claims(w *World, on map[cluster.PodKey][]string) (refused []cluster.PodKey,
 	for i, p := range w.Waiting {
 		left[i] = keyOf(p)
 	}
-	for before := len(left) + 1; len(left) < before; {
+	for before := len(left) + 1; len(left) < before && err == nil; {
 		before = len(left)
-		left = slices.DeleteFunc(left, func(key cluster.PodKey) bool { return b.putOn(key, on[key]) })
+		left = slices.DeleteFunc(left, func(key cluster.PodKey) (put bool) {
+			if err == nil {
+				put, err = b.putOn(key, on[key])
+			}
+			return put
+		})
 	}
-	return left, nil
+	return left, err
 }
 
 // putOn puts a pod on the first of some nodes that the filters allow.
-func (b *bench) putOn(key cluster.PodKey, names []string) bool {
+func (b *bench) putOn(key cluster.PodKey, names []string) (bool, error) {
 	class, known := b.classOf[key]
 	if !known {
-		return false
+		return false, fmt.Errorf("pod %s was lost in the conversion", key)
 	}
 	for _, name := range names {
 		n, joined := b.nodeOf[cluster.NodeName(name)]
 		if !joined {
 			continue
 		}
-		if answer, err := b.judge(&b.snapshot.Classes[class], class, n); err == nil && answer.Fits {
+		answer, err := b.judge(&b.snapshot.Classes[class], class, n)
+		if err != nil {
+			return false, fmt.Errorf("pod %s on node %s: %w", key, name, err)
+		}
+		if answer.Fits {
 			b.state.Put(class, n, 1)
 			binpack.Sub(b.rooms[n], b.space.Class(class), 1)
-			return true
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // judgeTwice follows RunFilterPluginsWithNominatedPods: pods of no less priority that

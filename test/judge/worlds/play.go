@@ -29,7 +29,7 @@ type Result struct {
 	First     int // pods that the first purchase of each wave was for
 	LeftFirst int // of them, those that kube-scheduler left after it
 	Stuck     int // of those, the ones that were left at the end of their wave: no purchase helped them
-	Claimed   int // pods that the agent had a machine for when it bought
+	Claimed   int // pods that the agent claimed a machine for when it bought
 	Refused   int // of them, those that kube-scheduler's filters keep off it
 	Left      int // in the end
 	Slowest   time.Duration
@@ -119,8 +119,8 @@ func (p *player) countRefused(joined []orderedMachine, waiting []*corev1.Pod) er
 	for _, r := range p.memory.Reservations {
 		g := slices.IndexFunc(p.w.Groups, func(g cluster.NodeGroup) bool { return g.ID == r.Group })
 		names := machines[g]
-		if r.Machine > 0 && r.Machine <= len(names) {
-			names = names[r.Machine-1 : r.Machine]
+		if r.Machine > 0 { // a number without a machine is a claim that nothing keeps
+			names = names[min(r.Machine-1, len(names)):min(r.Machine, len(names))]
 		}
 		for _, key := range r.Pods {
 			on[key] = names
@@ -133,7 +133,8 @@ func (p *player) countRefused(joined []orderedMachine, waiting []*corev1.Pod) er
 	}
 	claims := maps.Clone(on)
 	for _, pod := range waiting {
-		if key := cluster.PodKey(pod.Namespace + "/" + pod.Name); on[key] == nil {
+		key := cluster.PodKey(pod.Namespace + "/" + pod.Name)
+		if _, claimed := on[key]; !claimed {
 			claims[key] = before
 		}
 	}
@@ -142,7 +143,7 @@ func (p *player) countRefused(joined []orderedMachine, waiting []*corev1.Pod) er
 		return fmt.Errorf("seed %d: %w", p.seed, err)
 	}
 	for _, key := range refused {
-		if on[key] != nil {
+		if _, claimed := on[key]; claimed {
 			p.result.Refused++
 		}
 	}

@@ -28,14 +28,9 @@ func (j *judge) keepReserved(left map[int]int) map[int][]int {
 	})
 }
 
-// keepOnNew takes pods off what is left that the new machines have room for; as claims: those alone that depend on nobody.
-func (j *judge) keepOnNew(left map[int]int, claims bool) map[int][]int {
-	return j.keepByRoom(left, j.nodes, func(class, _, n int) int {
-		if claims && j.constrained(class) {
-			return 0
-		}
-		return n
-	})
+// keepOnNew takes pods off what is left that the new machines have room for.
+func (j *judge) keepOnNew(left map[int]int) map[int][]int {
+	return j.keepByRoom(left, j.nodes, func(_, _, n int) int { return n })
 }
 
 // unused is the group of a node that pods may count on beyond what the scheduler would bind

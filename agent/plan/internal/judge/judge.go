@@ -252,9 +252,9 @@ func (j *judge) buildCluster() {
 	slices.SortStableFunc(j.order, func(a, b int) int { return slices.Compare(w.Dimensions.Class(b), w.Dimensions.Class(a)) })
 }
 
-// putPods tells the model of the pods on a node, by class where that says all.
+// putPods tells the model which pods are on a node: by class, or one by one where some are terminating or take no room.
 func (j *judge) putPods(i int, n *round.Node) {
-	if f := n.Facts; f != nil && !f.Timed && !f.Expendable {
+	if f := n.Facts; !f.Timed && !f.Expendable {
 		for _, h := range f.Classes {
 			j.sim.Put(int(h.Class), i, int(h.N), false)
 		}

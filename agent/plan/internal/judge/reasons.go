@@ -28,40 +28,40 @@ func (j *judge) reasons(x []int, left int) []string {
 		}
 		less := slices.Clone(x)
 		less[g]--
-		if n, bySize := j.leaves(less); n > 0 && bySize && out[g] == "" {
+		if n := j.leaves(less); n > 0 && out[g] == "" {
 			out[g] = fmt.Sprintf("by size alone one machine less would do: kube-scheduler would leave %s", round.Pods(n))
 		}
 	}
 	return out
 }
 
-// leaves is whom kube-scheduler leaves after a purchase.
-func (j *judge) leaves(x []int) (n int, bySize bool) {
+// leaves is how many pods a purchase strands.
+func (j *judge) leaves(x []int) int {
 	m := j.sim.Mark()
 	defer j.sim.Rollback(m)
 	left, _ := j.run(x, 0, math.Inf(1))
 	return j.stranded(left)
 }
 
-// stranded is how many of the pods that are left a machine would help, and whether the new machines have room for all of
-// them by size.
-func (j *judge) stranded(left map[int]int) (n int, bySize bool) {
+// stranded is how many of the pods that are left a machine would help, where the new machines have room for all of them
+// by size; 0 where they have not.
+func (j *judge) stranded(left map[int]int) (n int) {
 	left = maps.Clone(left)
 	for c, k := range left {
-		if j.units[c] == 0 || k <= j.stuck[c] || j.w.HeadroomName(c) != "" {
+		if !j.helps(c, k) || j.w.HeadroomName(c) != "" {
 			delete(left, c)
 			continue
 		}
 		if j.constrained(c) {
-			return 0, false
+			return 0
 		}
 		n += k
 	}
-	j.keepOnNew(left, false)
+	j.keepOnNew(left)
 	for _, k := range left {
 		if k > 0 {
-			return n, false
+			return 0
 		}
 	}
-	return n, true
+	return n
 }

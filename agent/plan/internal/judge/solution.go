@@ -21,26 +21,26 @@ func (j *judge) solution(t trial) *packing.Solution {
 		j.sim.Rollback(m)
 		left, _ = j.run(x, 0, math.Inf(1))
 	}
-	stranded, bySize := j.stranded(left)
-	if !bySize {
-		stranded = 0
-	}
+	stranded := j.stranded(left)
 	s := j.written(x, left, m)
 	j.sim.Rollback(m)
 	s.Reasons = j.reasons(x, stranded)
 	return s
 }
 
-// refuses tells whether pods are left that depend on others and that some purchase would help: no arrangement is known in which
+// refuses tells whether pods are left that depend on others and that a machine would help: no arrangement is known in which
 // the machines have a place for them.
 func (j *judge) refuses(left map[int]int) bool {
 	for c, n := range left {
-		if n > j.stuck[c] && j.units[c] > 0 && j.constrained(c) {
+		if j.helps(c, n) && j.constrained(c) {
 			return true
 		}
 	}
 	return false
 }
+
+// helps tells whether a machine would help some of the pods of a class that are left.
+func (j *judge) helps(class, left int) bool { return j.units[class] > 0 && left > j.stuck[class] }
 
 // written is the solution with a purchase that has been run since a mark; left are the pods that are left then.
 func (j *judge) written(x []int, left map[int]int, m schedsim.Mark) *packing.Solution {
@@ -108,7 +108,8 @@ func (j *judge) stuckOf(x []int, left map[int]int) map[int]int {
 }
 
 // assignReserved lets pods that are on no machine go on counting on machines that the scheduler has not used
-// yet, and on the new ones, as far as the room there could hold them: without those that are stuck.
+// yet, and on the new ones, as far as the room there could hold them: without those that are stuck, and on the new ones without
+// those that depend on others.
 func (j *judge) assignReserved(v *packing.Solver, demands map[int][]int, stuck map[int]int) {
 	left := make(map[int]int)
 	v.Solution.Claims = make([]int, len(v.Solution.Left))
@@ -120,7 +121,9 @@ func (j *judge) assignReserved(v *packing.Solver, demands map[int][]int, stuck m
 		}
 		left[c] = max(left[c]-stuck[c], 0)
 	}
-	for fresh, kept := range []map[int][]int{j.keepReserved(left), j.keepOnNew(left, true)} {
+	reserved := j.keepReserved(left)
+	maps.DeleteFunc(left, func(c, _ int) bool { return j.constrained(c) }) // the model refuses them on the new machines
+	for fresh, kept := range []map[int][]int{reserved, j.keepOnNew(left)} {
 		for c, groups := range kept {
 			for g, n := range groups {
 				for _, i := range demands[c] {

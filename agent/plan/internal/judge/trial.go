@@ -163,7 +163,7 @@ func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 		return t, true
 	}
 	rest := maps.Clone(left)
-	j.keepOnNew(rest, false)
+	j.keepOnNew(rest)
 	t.all = slices.Clone(x)
 	if here := j.sameZones(x); len(here) > 0 { // a machine in another zone makes it a domain for what is spread
 		j.coverLeft(t.all, left, here)

@@ -89,9 +89,13 @@ func (v *Solver) measureRooms(dimensions int) {
 		v.leastRoom = append(v.leastRoom, math.MaxInt64)
 	}
 	for ; v.measured < len(v.Solution.Bins); v.measured++ {
-		for d, n := range v.Solution.Bins[v.measured].Room {
-			v.leastRoom[d] = min(v.leastRoom[d], n)
-		}
+		v.measureRoom(v.Solution.Bins[v.measured].Room)
+	}
+}
+
+func (v *Solver) measureRoom(room []int64) {
+	for d, n := range room {
+		v.leastRoom[d] = min(v.leastRoom[d], n)
 	}
 }
 
@@ -100,8 +104,6 @@ func (v *Solver) tookRoom(b int) {
 	v.placesIn(0)
 	v.lessRoom[b] = v.changes
 	if b < v.measured {
-		for d, n := range v.Solution.Bins[b].Room {
-			v.leastRoom[d] = min(v.leastRoom[d], n)
-		}
+		v.measureRoom(v.Solution.Bins[b].Room)
 	}
 }

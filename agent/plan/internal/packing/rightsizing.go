@@ -200,7 +200,7 @@ func (v *Solver) addCosts(o *option, p *binpack.Problem) {
 const (
 	// shortlistSize is how many groups of many are looked at closely.
 	shortlistSize = 3
-	// shortlistLooks is from how many demands on that many groups on, each look at eight dimensions, few groups are many.
+	// shortlistLooks are the looks of all demands at all groups (binpack.Looks) from which on a shortlist is made of few groups too.
 	shortlistLooks = 500_000
 )
 
@@ -215,7 +215,7 @@ func (v *Solver) shortlist() []int {
 			open = append(open, g)
 		}
 	}
-	looks := len(v.w.Demands) * len(open) * max(len(v.w.Size(v.w.Demands[0].Class))/8, 1)
+	looks := binpack.Looks(len(v.w.Demands), len(open), len(v.w.Size(0)))
 	if len(open) <= shortlistSize || len(open) <= topology.ShortlistFrom && looks <= shortlistLooks {
 		return open
 	}

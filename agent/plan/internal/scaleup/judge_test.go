@@ -66,6 +66,8 @@ func TestJudgeKeepsItsBudget(t *testing.T) {
 		{"150 classes with 2 terms on hosts", 450, 150, 12, 2, true},
 		{"10 equal groups", 200, 10, 10, 0, true},
 		{"too many classes are packed alone", 600, 300, 12, 0, false},
+		{"one class on one group is counted", 300, 1, 1, 0, false},
+		{"one class with a term on hosts is judged", 30, 1, 1, 1, true},
 	} {
 		w := burst(1, c.pods, c.classes, c.groups, c.hosts)
 		began := time.Now()
