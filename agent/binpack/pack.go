@@ -60,7 +60,7 @@ func Pack(p *Problem) Packing {
 
 // tryOrders is the best answer of all orders, or the first that is close enough to the bound.
 func (p *Problem) tryOrders(bound int) (best Packing) {
-	enough := p.tolerance(bound)
+	enough, huge := p.tolerance(bound), len(p.Items)*len(p.Open) > hugeOpenLooks
 	keep := func(k Packing) {
 		if best.Left == nil || k.better(&best) {
 			best = k
@@ -69,7 +69,7 @@ func (p *Problem) tryOrders(bound int) (best Packing) {
 	for i := range orderings {
 		keep(p.FirstFit(p.Order(i)))
 		for _, slack := range fairShareSlacks {
-			if i > 0 || best.Unplaced() == 0 && best.Bins <= enough || p.looks(best.Bins) > hugeLooks {
+			if i > 0 || best.Unplaced() == 0 && best.Bins <= enough || huge || p.looks(best.Bins) > hugeLooks {
 				break
 			}
 			if k, ok := p.packFairShare(slack); ok {
@@ -79,7 +79,7 @@ func (p *Problem) tryOrders(bound int) (best Packing) {
 		if i < ByPair && best.Bins > bound {
 			continue // nobody is to buy more than Cluster Autoscaler's rule would
 		}
-		if best.Unplaced() == 0 && best.Bins <= enough || p.looks(best.Bins) > hugeLooks {
+		if best.Unplaced() == 0 && best.Bins <= enough || huge || p.looks(best.Bins) > hugeLooks {
 			return best
 		}
 	}
@@ -90,12 +90,14 @@ func (p *Problem) tryOrders(bound int) (best Packing) {
 }
 
 // Problems of many looks are answered more coarsely: the share of the bound that is let go is one percent, and two
-// percent from largeLooks on. From hugeLooks on, the first two orders have to do, without fair shares.
+// percent from largeLooks on. From hugeLooks at fresh bins on, or hugeOpenLooks at open ones, the first two orders have to do,
+// without fair shares.
 const (
 	toleranceDivisor      = 100
 	largeToleranceDivisor = 50
 	largeLooks            = 100_000
 	hugeLooks             = 400_000
+	hugeOpenLooks         = 1_000_000
 	dimensionsOfLook      = 8
 )
 

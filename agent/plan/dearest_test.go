@@ -310,7 +310,7 @@ func (d dear) heapOf() uint64 {
 func (d dear) check(t *testing.T, b *bill) {
 	t.Helper()
 	for _, p := range budget.Parts() {
-		if most := p.Budget() + p.Budget()/4; b.steps[p] > most {
+		if most := 5 * p.Budget(); b.steps[p] > most {
 			t.Errorf("%d steps of %s, at most %d are right: %+v", b.steps[p], p, most, d)
 		}
 	}

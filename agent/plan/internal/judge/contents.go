@@ -140,9 +140,12 @@ func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 	defer func() { w.Steps += j.sim.Steps }()
 	nothing := make([]int, len(j.cost))
 	m := j.sim.Mark()
-	left, _ := j.run(nothing, 0, math.Inf(1))
+	left, ok := j.run(nothing, 0, math.Inf(1))
 	stuck := j.stuckOf(nothing, left)
 	j.sim.Rollback(m)
+	if !ok {
+		return nil
+	}
 	for c, n := range left {
 		if n > stuck[c] {
 			return nil

@@ -111,7 +111,7 @@ func (j *judge) coverByCount(x []int, left map[int]int, groups []int) (total int
 	for _, n := range left {
 		total += n
 	}
-	for total > 0 {
+	for total > 0 && !j.sim.Spent() {
 		best, ratio, content := -1, 0.0, []int(nil)
 		for _, g := range groups {
 			if !j.may(x, g) {

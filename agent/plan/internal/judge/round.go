@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"fmt"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 )
@@ -12,6 +14,15 @@ type Round struct {
 	Steps    int    // that it took; 0: nothing was judged
 	cut      bool   // it ended for lack of steps
 	tooLarge string // what of the round is too much to be judged
+}
+
+// size is what of the round is too much to be judged where a round has not the steps to bind its pods once.
+func (w *Round) size() string {
+	pods := 0
+	for i := range w.Demands {
+		pods += w.Demands[i].Count()
+	}
+	return fmt.Sprintf("%d pods of %d classes on %d nodes", pods, len(w.Demands), len(w.Nodes))
 }
 
 // New begins a round.

@@ -18,21 +18,32 @@ func (w *Round) Judged() *packing.Solution {
 		return nil
 	}
 	best, without := w.judgedWith(cost, false)
+	if best == nil {
+		w.tooLarge = w.size()
+		return nil
+	}
 	if best.Bought()+best.Unplaced() == 0 || !w.AnyMarked() {
 		return best
 	}
-	if a, _ := w.judgedWith(cost, true); a.NeedsLess(best, best) || a.Bought() < best.Bought() && a.HelpsAsMany(best, without) {
+	if a, _ := w.judgedWith(cost, true); a != nil && (a.NeedsLess(best, best) || a.Bought() < best.Bought() && a.HelpsAsMany(best, without)) {
 		best = a
 	}
 	return best
 }
 
 // judgedWith is the solution with or without the nodes that are being emptied, and where it buys, beside it the one that
-// buys nothing.
+// buys nothing; nil: no purchase could be judged within the steps of the round.
 func (w *Round) judgedWith(cost []float64, withMarked bool) (s, without *packing.Solution) {
 	j := w.newJudge(cost, withMarked, nil)
-	s = j.solution(j.choose())
+	t, ok := j.choose()
+	if ok {
+		s = j.solution(t)
+	}
 	w.Steps, w.cut = w.Steps+j.sim.Steps, w.cut || j.cut
+	if !ok {
+		j.sim.Rollback(j.begin)
+		return nil, nil
+	}
 	return j.unlessReserved(s)
 }
 
@@ -79,7 +90,7 @@ func (w *Round) JudgePacked(best *packing.Solution) *packing.Solution {
 		t = j.confirm(j.repaired(t, &trial{lost: math.MaxInt}), nil)
 	}
 	if ok && margin > 0 && !j.sameSize() {
-		if c := j.choose(); c.better(&t) && (c.lost < t.lost || c.score < t.score*(1-margin)) {
+		if c, ok := j.choose(); ok && c.better(&t) && (c.lost < t.lost || c.score < t.score*(1-margin)) {
 			t = c
 		}
 	}
@@ -88,6 +99,9 @@ func (w *Round) JudgePacked(best *packing.Solution) *packing.Solution {
 		best = j.solution(t)
 	}
 	w.Steps, w.cut = w.Steps+j.sim.Steps, w.cut || j.cut
+	if !ok {
+		w.tooLarge = w.size()
+	}
 	if stands {
 		j.sim.Rollback(j.begin)
 		return best
@@ -107,12 +121,12 @@ func (j *judge) sameSize() bool {
 // repaired, and the search sets out from the best of these, in few draws and then in all. It ends when it has taken judgeTimes what the first trial
 // takes, since more saves less than it costs, or when the budget of the round is spent
 // (judge.cut); the best that was found by then is taken. The first candidates are tried
-// beyond judgeTimes too, and the first one in any case.
+// beyond judgeTimes too, and the first one until sim.Limit; false: it takes more.
 // It costs judgeTimes bindings of all pods (schedsim.Sim.Bind), and sorting P for each of six draws.
-func (j *judge) choose() trial {
-	nothing := make([]int, len(j.cost))
+func (j *judge) choose() (trial, bool) {
 	if j.nothing() {
-		return trial{machines: nothing, all: nothing}
+		nothing := make([]int, len(j.cost))
+		return trial{machines: nothing, all: nothing}, true
 	}
 	j.limit = j.sim.Steps + max(judgeSteps, (j.most-j.sim.Steps)*candidateShare/allShares)
 	best := trial{lost: math.MaxInt} // that nothing is bought first is no candidate: its second purchase is filled the largest first
@@ -135,6 +149,9 @@ func (j *judge) choose() trial {
 			j.limit = before + (most-before)*candidateShare/allShares
 		}
 	}
+	if len(starts) == 0 {
+		return trial{}, false
+	}
 	slices.SortStableFunc(starts, func(a, b trial) int {
 		return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(j.price(a.all), j.price(b.all)))
 	})
@@ -146,9 +163,6 @@ func (j *judge) choose() trial {
 		if starts[k].better(&best) {
 			best = starts[k]
 		}
-	}
-	if len(starts) == 0 {
-		best, _ = j.judgeDrawn(nothing, math.Inf(1))
 	}
 	slices.SortStableFunc(starts, func(a, b trial) int { return a.compare(&b) })
 	starts = slices.CompactFunc(starts, func(a, b trial) bool { return slices.Equal(a.machines, b.machines) })
@@ -164,7 +178,7 @@ func (j *judge) choose() trial {
 	}
 	j.limit = most
 	// In few draws a purchase may be the best by chance: what is best in all of them is searched on from.
-	return j.search(j.confirm(best, starts), nil, judgeConfirms)
+	return j.search(j.confirm(best, starts), nil, judgeConfirms), true
 }
 
 const (

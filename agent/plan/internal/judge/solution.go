@@ -14,6 +14,7 @@ import (
 // It costs a trial, another one where both are made, one for each group that is bought, and P.
 func (j *judge) solution(t trial) *packing.Solution {
 	x := t.machines
+	j.sim.Limit = 0 // the purchase has been bound once
 	m := j.sim.Mark()
 	left, _ := j.run(x, 0, math.Inf(1))
 	if !slices.Equal(x, t.all) && (t.open > 0 || j.refuses(left)) {

@@ -47,7 +47,7 @@ func (t *trial) compare(o *trial) int {
 
 // run makes the cluster of a purchase and binds all pods. It returns the pods by class that
 // are left and that no reservation stands for; false: a purchase for them would cost more
-// than most. The caller rolls back.
+// than most, or the steps of the round do not suffice. The caller rolls back.
 // It costs M machines and Sim.Bind of P in runs of one class.
 func (j *judge) run(x []int, draw int, most float64) (left map[int]int, ok bool) {
 	j.sim.Seed(uint64(draw) + 1)
@@ -75,7 +75,7 @@ func (j *judge) run(x []int, draw int, most float64) (left map[int]int, ok bool)
 	}
 	j.retry(left, draw)
 	j.keepReserved(left)
-	return left, true
+	return left, !j.sim.Spent()
 }
 
 // retry binds pods that were left and that depend on others as long as that helps: kube-scheduler tries them again when
@@ -113,24 +113,16 @@ func (j *judge) assess(x []int, than *trial, draws int) (trial, bool) {
 	return t, t.draws >= than.draws && t.better(than)
 }
 
-// judgeDrawn tries a purchase in the draws of a search; false: the first costs as much as
-// below, or more, even without what a second purchase costs beside its price.
-func (j *judge) judgeDrawn(x []int, below float64) (trial, bool) {
-	t, ok := j.try(x, 0, below)
-	if !ok {
-		return t, false
-	}
-	return j.drawn(t, judgeDraws, below), true
-}
-
 // drawn lets a trial stand more draws, until it has stood so many, or must cost as much as below in their mean, or the
 // steps are used up: those of the search after judgeDraws, those of the round before.
 func (j *judge) drawn(t trial, draws int, below float64) trial {
 	for ; t.draws < min(draws, judgeDraws) && j.sim.Steps < j.most || t.draws < draws && j.sim.Steps < j.limit; t.draws++ {
 		rest := j.price(t.machines) * float64(draws-t.draws-1) // what the draws after this one cost at least
 		o, ok := j.try(t.machines, t.draws, below*float64(draws)-t.score*float64(t.draws)-rest)
-		if !ok {
+		if !ok && !j.sim.Spent() {
 			t.score = max(t.score, below)
+		}
+		if !ok {
 			return t
 		}
 		if o.left > t.left {
@@ -144,7 +136,7 @@ func (j *judge) drawn(t trial, draws int, below float64) trial {
 }
 
 // try makes the cluster of a purchase, lets kube-scheduler bind, and covers what it leaves;
-// false: that costs as much as below, or more.
+// false: that costs as much as below, or more, or the steps of the round do not suffice.
 // It costs run, coverLeft and keepOnNew.
 func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 	m := j.sim.Mark()
@@ -168,7 +160,9 @@ func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 	if here := j.sameZones(x); len(here) > 0 { // a machine in another zone makes it a domain for what is spread
 		j.coverLeft(t.all, left, here)
 	}
-	t.lost = j.coverLeft(t.all, left, j.groups)
+	if t.lost = j.coverLeft(t.all, left, j.groups); j.sim.Spent() {
+		return t, false
+	}
 	t.left = n - t.lost
 	t.lost -= j.keepHeadroom(left)
 	if j.lost < 0 || t.lost < j.lost {

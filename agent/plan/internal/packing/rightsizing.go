@@ -200,8 +200,9 @@ func (v *Solver) addCosts(o *option, p *binpack.Problem) {
 const (
 	// shortlistSize is how many groups of many are looked at closely.
 	shortlistSize = 3
-	// shortlistLooks are the looks of all demands at all groups (binpack.Looks) from which on a shortlist is made of few groups too.
-	shortlistLooks = 500_000
+	// shortlistLooks are the looks of all demands at all groups (binpack.Looks) from which on a shortlist is made of few groups
+	// too. So many looks at bins that are there count as one.
+	shortlistLooks, openLooks = 500_000, 20
 )
 
 // shortlist are the groups that are not done and whose machines are worth packing: all
@@ -215,7 +216,7 @@ func (v *Solver) shortlist() []int {
 			open = append(open, g)
 		}
 	}
-	looks := binpack.Looks(len(v.w.Demands), len(open), len(v.w.Size(0)))
+	looks := binpack.Looks(len(v.w.Demands), len(open), len(v.w.Size(0))) + len(v.w.Demands)*len(open)*len(v.Solution.Bins)/openLooks
 	if len(open) <= shortlistSize || len(open) <= topology.ShortlistFrom && looks <= shortlistLooks {
 		return open
 	}

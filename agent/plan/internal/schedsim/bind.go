@@ -2,8 +2,8 @@ package schedsim
 
 import "slices"
 
-// Bind binds n pods of a class one after the other and returns how many found a node. It
-// costs n times the sets of nodes that differ to the class, and the nodes that have changed
+// Bind binds n pods of a class one after the other and returns how many found a node; fewer where the steps reach the
+// limit. It costs n times the sets of nodes that differ to the class, and the nodes that have changed
 // since the class was last bound.
 func (s *Sim) Bind(class, n int) int {
 	if len(s.cfg.Classes[class].NotUnderstood) > 0 {
@@ -11,6 +11,9 @@ func (s *Sim) Bind(class, n int) int {
 	}
 	v := s.viewOf(class)
 	for done := range n {
+		if s.Spent() {
+			return done
+		}
 		at := s.next(v)
 		if at < 0 {
 			return done

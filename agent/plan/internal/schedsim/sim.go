@@ -58,7 +58,12 @@ type Sim struct {
 	work    scratch
 	// Steps counts what has been done: a set of nodes scored, or a node taken up anew.
 	Steps int
+	// Limit is the number of Steps at which Bind ends; 0: it ends at none.
+	Limit int
 }
+
+// Spent tells whether the steps have reached the limit: pods that Bind has left may have room.
+func (s *Sim) Spent() bool { return s.Limit > 0 && s.Steps >= s.Limit }
 
 // shape is what a Sim knows of a NodeInfo.
 type shape struct {
