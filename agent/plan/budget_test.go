@@ -80,6 +80,28 @@ func TestSmallRoundsAreSilent(t *testing.T) {
 	}
 }
 
+// TestLongTrialIsNotJudged: where one binding of all pods takes more than twice the steps of a round, packing decides, and
+// the plan says so. Each pod sees fifty zones full of machines that are coming, each of which differs to it.
+func TestLongTrialIsNotJudged(t *testing.T) {
+	s, m, p := dear{Seed: 1, Nodes: 50, PodsPerNode: 3, Classes: 30, Use: 40, Pending: 100, PendingClasses: 27, Large: 20, Groups: 50, Sizes: 4, Zones: 50,
+		Priced: 100, Hosts: 100, Terms: 1, Late: 5000, Owners: 1}.last()
+	e := new(Engine)
+	r := newRun(&e.round, &e.down, &s, &m, &p)
+	for _, step := range steps {
+		step.do(r)
+	}
+	if n := r.Spent.Of(budget.Search); n > 3*budget.Search.Budget() {
+		t.Errorf("%d steps", n)
+	}
+	text := r.Plan.String()
+	if told := "pods of 27 classes on 50 nodes are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"; !strings.Contains(text, told) {
+		t.Errorf("not told: %.300s", text)
+	}
+	if !strings.Contains(text, "grow ") {
+		t.Errorf("nothing is bought: %.300s", text)
+	}
+}
+
 // TestConsolidationKeepsItsBudget: many cheaper groups, each of which might replace each node.
 func TestConsolidationKeepsItsBudget(t *testing.T) {
 	s := pinned(1000)

@@ -40,9 +40,8 @@ type dear struct {
 	Expander                                int
 }
 
-// dearMost is how far the search may go. The worlds of the gate are smaller. One kind of world that
-// takes more steps is left out: eight terms in each of thousands of classes. Where 5,000 pods of few of them
-// come late, the first purchase alone takes up to 5,000,000 steps (0.4 s).
+// dearMost is how far the search may go. The worlds of the gate are smaller. Eight terms in each of thousands of classes
+// are a bench row of their own (R odd shape=5000-nodes-5000-classes-8-terms).
 var dearMost = dear{Nodes: 5_000, PodsPerNode: 30, Classes: 5_000, Use: 100, Pending: 30_000, PendingClasses: 5_000, Large: 100, Groups: 400, Sizes: 20, Zones: 50,
 	Priced: 100, Taints: 100, Hosts: 100, Spread: 100, Affinity: 100, Pinned: 100, Prefer: 100, Terms: 2, Late: 5_000, Budgets: 2_000, Owners: 5_000, Headroom: 500, Ages: 100, Expander: 5}
 
@@ -306,7 +305,8 @@ func (d dear) heapOf() uint64 {
 	return most - min(before, most)
 }
 
-// check fails where a round is beyond a bound. One binding of all pods and one look may begin while a step is left.
+// check fails where a round is beyond a bound. The first purchase has to be judged within two budgets, and a trial may begin
+// while a step is left; what is bought is then bound twice more, for its contents.
 func (d dear) check(t *testing.T, b *bill) {
 	t.Helper()
 	for _, p := range budget.Parts() {
