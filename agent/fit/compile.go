@@ -38,20 +38,13 @@ type antiAffinityConstraint struct {
 	self    bool // a pod of the class, once placed, keeps its siblings out
 }
 
-// eligibility is the set of nodes that spread constraints of some classes count on.
-type eligibility struct {
-	keys   []int32           // all of them
-	class  *cluster.PodClass // of these node affinity and tolerations
-	honor  bool              // nodeAffinityPolicy
-	taints bool              // nodeTaintsPolicy
-}
-
 // tables is what NewState works out once from the constraint classes; clones share it.
 type tables struct {
 	*constraintClasses
 	keys           []string
 	hostname       int32 // the key that is a template's own; -1: not used
 	eligs          []eligibility
+	eligIndex      labelIndex     // of eligs
 	constraints    []*constraints // per constraint class
 	incrementStart []int32        // per constraint class, into increments
 	increments     []int32        // counters that a pod of the constraint class is counted by
@@ -312,6 +305,7 @@ func (b *build) eligibleNodes(key, elig int32) int32 {
 	id, fresh := b.intern(b.buf, len(b.s.eligibleNodes))
 	if fresh {
 		b.s.eligibleNodes = append(b.s.eligibleNodes, eligibleNodes{key: key, eligibility: elig})
+		b.eligs[elig].sets = append(b.eligs[elig].sets, id)
 	}
 	return id
 }

@@ -6,34 +6,19 @@ import "slices"
 // asked only about those that carry one of its values.
 func (b *build) match() {
 	b.matched, b.foreign = make([][]int32, len(b.matchers)), make([][]int32, len(b.matchers))
-	byLabel := map[string]map[string][]int32{}
-	var every []int32
+	var index labelIndex
 	for m := range b.matchers {
-		pin := b.matchers[m].indexKey()
-		switch {
-		case b.matchers[m].selector == nil:
-		case pin == nil:
-			every = append(every, int32(m))
-		default:
-			if byLabel[pin.Key] == nil {
-				byLabel[pin.Key] = map[string][]int32{}
-			}
-			for _, v := range slices.Compact(slices.Sorted(slices.Values(pin.Values))) {
-				byLabel[pin.Key][v] = append(byLabel[pin.Key][v], int32(m))
-			}
+		if b.matchers[m].selector == nil {
+			continue
+		}
+		if in := firstIn(b.matchers[m].selector.Requirements); in != nil {
+			index.add(int32(m), in.Key, in.Values...)
+		} else {
+			index.every = append(index.every, int32(m))
 		}
 	}
 	for tie := range int32(len(b.first)) {
-		for _, m := range every {
-			b.take(m, tie)
-		}
-		for key, byValue := range byLabel {
-			if value, has := b.example(tie).Labels[key]; has {
-				for _, m := range byValue[value] {
-					b.take(m, tie)
-				}
-			}
-		}
+		index.may(b.example(tie).Labels, func(m int32) { b.take(m, tie) })
 	}
 }
 

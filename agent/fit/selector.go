@@ -49,20 +49,6 @@ func (m *matcher) takes(c *cluster.PodClass, known namespaceSet, existing bool) 
 	return selects(m.selector, c.Labels)
 }
 
-// indexKey is a requirement In of the selector, by which the classes that it may select
-// are found without asking each; nil: there is none.
-func (m *matcher) indexKey() *cluster.Requirement {
-	if m.selector == nil {
-		return nil
-	}
-	for i := range m.selector.Requirements {
-		if r := &m.selector.Requirements[i]; r.Operator == "In" {
-			return r
-		}
-	}
-	return nil
-}
-
 // appendKey appends the key of a matcher: equal matchers have equal keys.
 func (m *matcher) appendKey(b []byte) []byte {
 	return cluster.AppendSelector(cluster.AppendStrings(cluster.AppendSelector(b, m.selector), m.namespaces), m.wide)

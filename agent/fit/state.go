@@ -35,8 +35,8 @@ type State struct {
 
 	shapes       []*NodeInfo
 	shapeIDs     map[*NodeInfo]int32
-	shapeDomains []int32 // per shape, as domains
-	eligible     []bool  // per shape, len(eligs) each
+	shapeDomains []int32  // per shape, as domains
+	eligible     []uint64 // per shape, a bit for each of eligs
 
 	names  [][]string         // per key, the domains' values; fresh for a template's own
 	values []map[string]int32 // per key, the domains by value
@@ -82,6 +82,7 @@ func (ties *constraintClasses) within(scope Scope) *State {
 	b.volumes()
 	b.match()
 	b.connect()
+	b.indexEligibilities()
 	b.components()
 	s.names = make([][]string, len(t.keys))
 	s.values = make([]map[string]int32, len(t.keys))
@@ -113,43 +114,11 @@ func (s *State) AddNode(shape *NodeInfo, volumeLimits map[string]int64) int {
 		}
 		s.limits, s.attached = append(s.limits, limit), append(s.attached, 0)
 	}
-	for g := range s.eligibleNodes {
-		s.join(int32(g), node, 1, shape.Name == "")
-	}
+	s.joinAll(node, 1, shape.Name == "")
 	if s.logged {
 		s.log = append(s.log, change{kind: changeNode})
 	}
 	return node
-}
-
-// join counts a node in on a set of eligible nodes (n is 1), or out (-1). alone: it is a template's node that holds no
-// pods, so that nothing is counted in its own hostname's domain.
-func (s *State) join(id int32, node int, n int32, alone bool) {
-	g := &s.eligibleNodes[id]
-	if !s.counts(node, g.eligibility) {
-		return
-	}
-	domain := s.domains[node*len(s.keys)+int(g.key)]
-	nodes := g.nodes.add(domain, n)
-	switch {
-	case alone && g.key == s.hostname:
-		g.domains += n
-	case n > 0 && nodes == 1:
-		g.domains++
-		for _, c := range g.counters {
-			s.enter(&s.counters[c], domain)
-		}
-	case n < 0 && nodes == 0:
-		g.domains--
-		for _, c := range g.counters {
-			s.leave(&s.counters[c], domain)
-		}
-	}
-}
-
-// counts tells whether pods on the node count where this eligibility is asked for.
-func (s *State) counts(node int, elig int32) bool {
-	return s.eligible[int(s.shapeOf[node])*len(s.eligs)+int(elig)]
 }
 
 // shapeID works out what a shape means to the classes' terms, once.
@@ -167,9 +136,7 @@ func (s *State) shapeID(shape *NodeInfo) int32 {
 	for k := range s.keys {
 		s.shapeDomains = append(s.shapeDomains, s.domainOf(shape, k))
 	}
-	for i := range s.eligs {
-		s.eligible = append(s.eligible, s.eligibleOn(&s.eligs[i], shape, s.shapeDomains[at:]))
-	}
+	s.addEligible(shape, s.shapeDomains[at:])
 	return id
 }
 
@@ -190,17 +157,6 @@ func (s *State) domainOf(shape *NodeInfo, key int) int32 {
 	s.names[key] = append(s.names[key], value)
 	s.values[key][value] = d
 	return d
-}
-
-// eligibleOn follows PodTopologySpread's calPreFilterState: all keys, and the node
-// inclusion policies.
-func (s *State) eligibleOn(e *eligibility, shape *NodeInfo, domains []int32) bool {
-	for _, k := range e.keys {
-		if domains[k] < 0 {
-			return false
-		}
-	}
-	return (!e.honor || selected(e.class, shape)) && (!e.taints || toleratesAll(e.class, shape))
 }
 
 // Put tells that n more pods of the class are on the node; a negative n takes them

@@ -39,9 +39,7 @@ func (s *State) Rollback(mark int) {
 // dropNode takes the last node away, which holds no pods any more.
 func (s *State) dropNode() {
 	node := len(s.shapeOf) - 1
-	for g := range s.eligibleNodes {
-		s.join(int32(g), node, -1, s.shapes[s.shapeOf[node]].Name == "")
-	}
+	s.joinAll(node, -1, s.shapes[s.shapeOf[node]].Name == "")
 	k, d := len(s.keys), len(s.drivers)
 	if s.hostname >= 0 {
 		names := s.names[s.hostname]
