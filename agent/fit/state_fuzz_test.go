@@ -36,6 +36,14 @@ func someSelector(r *rand.Rand, keys ...string) *cluster.Selector {
 	return s
 }
 
+// requirements are those of a selector that may be nil.
+func requirements(s *cluster.Selector) []cluster.Requirement {
+	if s == nil {
+		return nil
+	}
+	return s.Requirements
+}
+
 var topologyKeys = []string{"kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"}
 
 func someTerms(r *rand.Rand) (list []cluster.PodTerm) {
@@ -92,7 +100,12 @@ func someTied(r *rand.Rand) cluster.PodClass {
 		c.Volumes = someVolumes(r)
 	}
 	if r.IntN(4) == 0 {
-		c.NodeSelector = someLabels(r, []string{"rack"}, 2)
+		c.NodeSelector = someLabels(r, []string{"rack", "topology.kubernetes.io/zone"}, 3)
+	}
+	if r.IntN(4) == 0 {
+		for range r.IntN(3) {
+			c.Affinity = append(c.Affinity, cluster.NodeTerm{Labels: append(requirements(someSelector(r, "rack", "topology.kubernetes.io/zone")), requirements(someSelector(r, "rack"))...)})
+		}
 	}
 	if r.IntN(4) == 0 {
 		c.Tolerations = []cluster.Toleration{{Key: "team", Operator: "Exists"}}
