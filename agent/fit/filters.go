@@ -123,8 +123,8 @@ func TopologyKeys(c *cluster.PodClass, visit func(key string)) {
 
 // toleratesAll tells whether no taint keeps the class away.
 func toleratesAll(c *cluster.PodClass, s *NodeInfo) bool {
-	for _, t := range s.Taints {
-		if (t.Effect == noSchedule || t.Effect == noExecute) && !tolerated(c.Tolerations, t) {
+	for i := range s.Taints {
+		if t := &s.Taints[i]; (t.Effect == noSchedule || t.Effect == noExecute) && !tolerated(c.Tolerations, *t) {
 			return false
 		}
 	}
@@ -139,7 +139,8 @@ const (
 // tolerated follows v1.Toleration.ToleratesTaint. Operators other than Exists and
 // Equal tolerate nothing here.
 func tolerated(ts []cluster.Toleration, taint cluster.Taint) bool {
-	for _, t := range ts {
+	for i := range ts {
+		t := &ts[i]
 		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 			continue
 		}

@@ -78,13 +78,19 @@ func (l *limits) inWords() decision.GrowthLimit {
 	return out
 }
 
+// HasTotals tells whether what other groups add counts for a group.
+func HasTotals(w *round.State) bool {
+	p := w.Policy
+	return p.MaxNodesTotal > 0 || p.MaxCoresTotal > 0 || p.MaxMemoryTotal > 0 || len(p.GPUTotal) > 0
+}
+
 // totals applies the limits of the whole cluster to machines of one size. They count every
 // node, the control plane and nodes without a group included, and every upcoming machine.
 func (l *limits) totals(w *round.State, per *cluster.Resources) {
-	p := w.Policy
-	if p.MaxNodesTotal <= 0 && p.MaxCoresTotal <= 0 && p.MaxMemoryTotal <= 0 && len(p.GPUTotal) == 0 {
+	if !HasTotals(w) {
 		return
 	}
+	p := w.Policy
 	nodes, have := expected(w)
 	if p.MaxNodesTotal > 0 {
 		l.narrow(p.MaxNodesTotal-nodes, decision.RuleTotals, "the cluster's limit of %d nodes is reached", int64(p.MaxNodesTotal), "")

@@ -25,9 +25,6 @@ const (
 	// judgeSteps is what a round may spend on judging: so much, and so many times what
 	// a trial of the first candidate takes, and never more than its budget (budget.Search).
 	judgeSteps, judgeTimes = 25_000, 80
-	// judgeMost is how many times its budget a round may take until the first purchase is judged. One that has not been
-	// judged by then is packed.
-	judgeMost = 2
 	// A draw is one outcome of what nobody knows: of ties, and of the order of pods that were
 	// made in the same second. judgeDraws is how many a purchase has to stand in the search,
 	// and judgeConfirms those that the best purchases have to stand in the end.
@@ -96,7 +93,7 @@ func (w *Round) Measure() {
 func (w *Round) newJudge(cost []float64, withMarked bool, contents []content) *judge {
 	j := &judge{w: w, cost: cost, lost: -1, withMarked: withMarked, most: max(w.Budget-w.Steps, min(judgeSteps, w.Budget))}
 	j.buildCluster()
-	j.sim.Limit = max(judgeMost*w.Budget-w.Steps, w.Budget)
+	j.sim.Limit = w.Budget // until a purchase has been bound once; a round that cannot do that is packed
 	j.begin = j.sim.Mark()
 	for i := range w.Demands { // pods for which nothing is bought: they get room on nodes at most
 		if k := &w.Demands[i]; !k.Buys {

@@ -145,11 +145,17 @@ func (v *Solver) pack(p *binpack.Problem, which []int) binpack.Packing {
 	return binpack.Pack(p)
 }
 
-// room is how many machines a group may still add to this solution.
+// room is how many machines a group may still add to this solution. It costs G where the whole cluster has limits.
 func (v *Solver) room(g int) int {
-	v.pretend(1)
-	defer v.pretend(-1)
-	return growth.Of(v.w.State, &v.w.Groups[g], math.MaxInt32).Count
+	gr := &v.w.Groups[g]
+	if !growth.HasTotals(v.w.State) {
+		gr.Grow += v.Solution.Grow[g]
+		defer func() { gr.Grow -= v.Solution.Grow[g] }()
+	} else {
+		v.pretend(1)
+		defer v.pretend(-1)
+	}
+	return growth.Of(v.w.State, gr, math.MaxInt32).Count
 }
 
 // measure counts pods and what share of the machines' cpu and memory stays unused.

@@ -2,26 +2,35 @@ package packing
 
 import (
 	"math"
+	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 )
 
-// problemOf writes the wants that a filter picks as a problem over all places.
+// problemOf writes the wants that a filter picks as a problem over all places; without items where it picks none. It costs D,
+// and where it picks some, the places, and mayGo for each.
 func (v *Solver) problemOf(pick func(i int) int, empty []int64, limit int) (*binpack.Problem, []int) {
-	p := &binpack.Problem{Empty: empty, Limit: limit, Open: make([][]int64, 0, len(v.Solution.Bins))}
+	p := &binpack.Problem{Empty: empty, Limit: limit}
+	v.picked = v.picked[:0]
+	for i := range v.w.Demands {
+		if !v.w.Demands[i].PerPod && pick(i) > 0 {
+			v.picked = append(v.picked, i)
+		}
+	}
+	if len(v.picked) == 0 {
+		return p, nil
+	}
+	p.Open = make([][]int64, 0, len(v.Solution.Bins))
 	for i := range v.Solution.Bins {
 		p.Open = append(p.Open, v.Solution.Bins[i].Room)
 	}
-	which := make([]int, 0, len(v.w.Demands))
-	p.Items = make([]binpack.Item, 0, len(v.w.Demands))
-	for i := range v.w.Demands {
-		k := &v.w.Demands[i]
-		if n := pick(i); n > 0 && !k.PerPod {
-			which = append(which, i)
-			l := *v.w.item(k.Class)
-			l.Count, l.Prio, l.Fresh, l.On = n, v.w.Snapshot.Classes[k.Class].Priority, empty != nil, v.mayGo(i)
-			p.Items = append(p.Items, l)
-		}
+	which := slices.Clone(v.picked)
+	p.Items = make([]binpack.Item, len(which))
+	for x, i := range which {
+		class := v.w.Demands[i].Class
+		l := &p.Items[x]
+		*l = *v.w.item(class)
+		l.Count, l.Prio, l.Fresh, l.On = pick(i), v.w.Snapshot.Classes[class].Priority, empty != nil, v.mayGo(i)
 	}
 	return p, which
 }

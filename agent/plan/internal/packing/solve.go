@@ -72,6 +72,7 @@ type Solver struct {
 	options []*option // by group: the option that was found last
 	changes int       // packings that were applied
 	changed []int     // by demand: the last packing that took pods of it
+	picked  []int     // room for what problemOf picks
 
 	costOrder    []int   // see ladder
 	costOrderMax []int64 // by rung, of each dimension the most that it or one below has

@@ -268,20 +268,20 @@ func (r *verifier) placeSingly() {
 	r.dropEmpty()
 }
 
-// placeOn puts pods of a demand wherever there is room.
+// placeOn puts pods of a demand wherever there is room. It costs the places, once more for each time that some were put.
 func (r *verifier) placeOn(i int) bool {
 	v := r.v
 	k := &v.w.Demands[i]
+	size, filters := v.w.Dimensions.Class(k.Class), v.w.FiltersOf(k.Class)
 	any := false
 	for progress := true; progress && v.Solution.Left[i] > 0; {
 		progress = false
-		for p := range v.Solution.Bins {
+		for p := 0; p < len(v.Solution.Bins) && v.Solution.Left[i] > 0; p++ {
 			pl := &v.Solution.Bins[p]
-			n := min(v.Solution.Left[i], binpack.MaxFit(pl.Room, v.w.Dimensions.Class(k.Class)))
-			if n <= 0 || !k.Buys && pl.Fresh || !v.passes(k.Class, pl) {
+			if !binpack.Fits(pl.Room, size) || !k.Buys && pl.Fresh || pl.Node >= 0 && !filters.Passes(pl.Node) || pl.Node < 0 && !v.passes(k.Class, pl) {
 				continue
 			}
-			if n = min(n, r.st.MaxFit(k.Class, r.nodes[p])); n > 0 {
+			if n := min(v.Solution.Left[i], binpack.MaxFit(pl.Room, size), r.st.MaxFit(k.Class, r.nodes[p])); n > 0 {
 				r.putOn(i, p, n)
 				progress, any = true, true
 			}
@@ -331,11 +331,11 @@ func (v *Solver) preferred(i int) []int {
 	var options []*option
 	for g := range v.w.Groups {
 		gr := &v.w.Groups[g]
-		if gr.Template.Unknown != "" || v.own(g) <= 0 {
+		if gr.Template.Unknown != "" {
 			continue
 		}
 		empty, shape := v.w.Template(gr)
-		if binpack.MaxFit(empty, v.w.Dimensions.Class(k.Class)) == 0 || !fit.Passes(&v.w.Snapshot.Classes[k.Class], shape) || !v.w.Topology.Reachable(k.Class, g) {
+		if binpack.MaxFit(empty, v.w.Dimensions.Class(k.Class)) == 0 || !v.w.Takes(k.Class, g, shape) || !v.w.Topology.Reachable(k.Class, g) || v.own(g) <= 0 {
 			continue
 		}
 		l := *v.w.item(k.Class)

@@ -170,7 +170,7 @@ func (s *zoneAssignment) candidates(k *round.Demand) []candidateDomain {
 
 func (s *zoneAssignment) lookFor(out []candidateDomain, k *round.Demand) []candidateDomain {
 	w := s.w
-	size := w.Dimensions.Class(k.Class)
+	size, filters := w.Dimensions.Class(k.Class), w.FiltersOf(k.Class)
 	for cell := 1; cell < len(s.groups); cell++ {
 		p := candidateDomain{domain: cell, machine: -1, group: -1, cost: math.Inf(1)}
 		looked := 0
@@ -193,13 +193,14 @@ func (s *zoneAssignment) lookFor(out []candidateDomain, k *round.Demand) []candi
 				p.machine, p.group, p.cost = s.rep[g], g, cost
 			}
 		}
-		if p.room < k.Count() {
-			for _, n := range s.nodes[cell] {
-				if most := binpack.MaxFit(w.Nodes[n].Room, size); most > 0 && w.Passes(k.Class, n) {
-					p.room += min(most, k.Count())
-					if p.machine < 0 {
-						p.machine = n
-					}
+		for _, n := range s.nodes[cell] {
+			if p.room >= k.Count() {
+				break
+			}
+			if room := w.Nodes[n].Room; binpack.Fits(room, size) && filters.Passes(n) {
+				p.room += min(binpack.MaxFit(room, size), k.Count())
+				if p.machine < 0 {
+					p.machine = n
 				}
 			}
 		}
@@ -318,14 +319,14 @@ func (s *zoneAssignment) placeReserved(k *round.Demand, spots []candidateDomain,
 // in another domain it would need a machine that nobody bought.
 // It costs the nodes.
 func (s *zoneAssignment) nodeRoom(k *round.Demand, spots []candidateDomain, most int) {
-	size := s.w.Dimensions.Class(k.Class)
+	size, filters := s.w.Dimensions.Class(k.Class), s.w.FiltersOf(k.Class)
 	for i := range spots {
 		p := &spots[i]
 		for _, n := range s.nodes[p.domain] {
 			if p.onNodes >= most {
 				break
 			}
-			if fits := binpack.MaxFit(s.w.Nodes[n].Room, size); fits > 0 && s.w.Passes(k.Class, n) {
+			if fits := binpack.MaxFit(s.w.Nodes[n].Room, size); fits > 0 && filters.Passes(n) {
 				p.onNodes += fits
 			}
 		}
