@@ -2,7 +2,6 @@ package fit
 
 import (
 	"cmp"
-	"maps"
 	"math/bits"
 	"slices"
 
@@ -18,69 +17,22 @@ type eligibility struct {
 	sets   []int32           // of State.eligibleNodes
 }
 
-// labelIndex finds what may take a set of labels without asking what needs a value that is not among them.
-type labelIndex struct {
-	every   []int32 // may take any labels
-	byLabel map[string]map[string][]int32
-}
-
-// add adds what takes only labels with one of these values.
-func (x *labelIndex) add(id int32, key string, values ...string) {
-	if x.byLabel == nil {
-		x.byLabel = map[string]map[string][]int32{}
-	}
-	if x.byLabel[key] == nil {
-		x.byLabel[key] = map[string][]int32{}
-	}
-	for _, v := range slices.Compact(slices.Sorted(slices.Values(values))) {
-		x.byLabel[key][v] = append(x.byLabel[key][v], id)
-	}
-}
-
-// may calls back for whatever may take the labels, and for some of it more than once.
-func (x *labelIndex) may(labels map[string]string, call func(id int32)) {
-	for _, id := range x.every {
-		call(id)
-	}
-	for key, byValue := range x.byLabel {
-		if value, has := labels[key]; has {
-			for _, id := range byValue[value] {
-				call(id)
-			}
-		}
-	}
-}
-
 // indexEligibilities makes the shapes of nodes ask only about what their labels may be eligible for: thousands of classes
 // that are each bound to a node of their own would be asked about on thousands of nodes.
 func (b *build) indexEligibilities() {
+	x := &b.eligIndex
 	for i := range b.eligs {
-		e := &b.eligs[i]
-		switch {
-		case e.honor && len(e.class.NodeSelector) > 0: // the pair that the fewest share
-			key := slices.MinFunc(slices.Sorted(maps.Keys(e.class.NodeSelector)), func(x, y string) int {
-				return cmp.Compare(len(b.eligIndex.byLabel[x][e.class.NodeSelector[x]]), len(b.eligIndex.byLabel[y][e.class.NodeSelector[y]]))
-			})
-			b.eligIndex.add(int32(i), key, e.class.NodeSelector[key])
-		case e.honor && len(e.class.Affinity) > 0 && !slices.ContainsFunc(e.class.Affinity, func(t cluster.NodeTerm) bool { return firstIn(t.Labels) == nil }):
-			for k := range e.class.Affinity {
-				r := firstIn(e.class.Affinity[k].Labels)
-				b.eligIndex.add(int32(i), r.Key, r.Values...)
-			}
-		default:
-			b.eligIndex.every = append(b.eligIndex.every, int32(i))
+		var needs []cluster.Requirement
+		if b.eligs[i].honor {
+			needs = neededLabels(b.eligs[i].class)
 		}
-	}
-}
-
-// firstIn is a requirement In of the list; nil: there is none.
-func firstIn(list []cluster.Requirement) *cluster.Requirement {
-	for i := range list {
-		if list[i].Operator == "In" {
-			return &list[i]
+		if len(needs) == 0 {
+			x.every = append(x.every, int32(i))
+			continue
 		}
+		least := slices.MinFunc(needs, func(r, o cluster.Requirement) int { return cmp.Compare(x.sharing(&r), x.sharing(&o)) })
+		x.add(int32(i), least.Key, least.Values...)
 	}
-	return nil
 }
 
 // eligibleOn follows PodTopologySpread's calPreFilterState: all keys, and the node

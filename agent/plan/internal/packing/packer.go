@@ -1,6 +1,8 @@
 package packing
 
 import (
+	"slices"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
@@ -15,6 +17,7 @@ type Packer struct {
 
 	items           []binpack.Item // by class: see item
 	strandingGroups []bool         // see stranding; nil: not asked yet
+	roomyNodes      []int          // what nodesWithRoom found; nil: not asked yet
 }
 
 // New begins a round.
@@ -38,4 +41,38 @@ func (w *Packer) Size(class int) []int64 {
 		return w.Dimensions.Class(class)
 	}
 	return w.Topology.Size(class)
+}
+
+// nodesWithRoom lists the nodes that could take a pod of some demand: on a cluster that is full the packing then costs
+// what is pending and not what exists. It costs the nodes times the kinds of demands until one of them fits.
+func (w *Packer) nodesWithRoom() []int {
+	if w.roomyNodes != nil {
+		return w.roomyNodes
+	}
+	index := &w.Cache.Classes
+	seen, roomy := make([]bool, len(index.Representative)), make([]bool, len(w.Nodes))
+	left := make([]int, len(w.Nodes)) // that have no room for a demand yet
+	for n := range left {
+		left[n] = n
+	}
+	for i := range w.Demands {
+		k := index.Equivalent[w.Demands[i].Class]
+		if seen[k] {
+			continue
+		}
+		seen[k] = true
+		class := int(index.Representative[k])
+		size, filters := w.Dimensions.Class(class), w.FiltersOf(class)
+		left = slices.DeleteFunc(left, func(n int) bool {
+			roomy[n] = filters.May(n) && binpack.Fits(w.Nodes[n].Room, size) && filters.Passes(n)
+			return roomy[n]
+		})
+	}
+	w.roomyNodes = []int{}
+	for n, has := range roomy {
+		if has {
+			w.roomyNodes = append(w.roomyNodes, n)
+		}
+	}
+	return w.roomyNodes
 }

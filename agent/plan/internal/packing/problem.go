@@ -49,7 +49,7 @@ func (v *Solver) mayGo(i int) binpack.Bins {
 	for _, b := range places[v.asked[i]:] {
 		pl := &v.Solution.Bins[b]
 		switch {
-		case !item.Fits(pl.Room):
+		case pl.Node >= 0 && !filters.May(pl.Node) || !item.Fits(pl.Room):
 		case pl.Node >= 0 && !(filters.Passes(pl.Node) && ties.Passes(pl.Node)):
 		case pl.Node < 0 && !(v.passes(k.Class, pl) && v.w.Topology.AllowsGroup(k, pl.Group)):
 		default:

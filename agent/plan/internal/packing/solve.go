@@ -88,7 +88,7 @@ func (w *Packer) NewSolver(withMarked bool) *Solver {
 	for i := range w.Demands {
 		v.Solution.Left[i] = w.Demands[i].Count()
 	}
-	for _, i := range w.NodesWithRoom() {
+	for _, i := range w.nodesWithRoom() {
 		n := &w.Nodes[i]
 		if w.IsOpen(n, withMarked) {
 			v.Solution.Bins = append(v.Solution.Bins, Bin{Node: i, Group: n.Group, Room: slices.Clone(n.Room)})

@@ -278,7 +278,7 @@ func (r *verifier) placeOn(i int) bool {
 		progress = false
 		for p := 0; p < len(v.Solution.Bins) && v.Solution.Left[i] > 0; p++ {
 			pl := &v.Solution.Bins[p]
-			if !binpack.Fits(pl.Room, size) || !k.Buys && pl.Fresh || pl.Node >= 0 && !filters.Passes(pl.Node) || pl.Node < 0 && !v.passes(k.Class, pl) {
+			if pl.Node >= 0 && !filters.May(pl.Node) || !binpack.Fits(pl.Room, size) || !k.Buys && pl.Fresh || pl.Node >= 0 && !filters.Passes(pl.Node) || pl.Node < 0 && !v.passes(k.Class, pl) {
 				continue
 			}
 			if n := min(v.Solution.Left[i], binpack.MaxFit(pl.Room, size), r.st.MaxFit(k.Class, r.nodes[p])); n > 0 {

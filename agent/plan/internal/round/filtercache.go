@@ -12,6 +12,7 @@ type filterCache struct {
 	gen   int
 	rows  [][]int8 // by number of classBook.shape and by node; 0: not asked yet, -1: no
 	nodes []filteredNode
+	index *fit.NodeIndex // of this round's nodes; nil: not asked yet
 }
 
 type filteredNode struct {
@@ -24,6 +25,7 @@ func (v *filterCache) refresh(w *State, all bool) {
 	if all || v.gen != w.Cache.Classes.gen || len(v.nodes) != len(w.Nodes) {
 		*v = filterCache{gen: w.Cache.Classes.gen, nodes: make([]filteredNode, len(w.Nodes))}
 	}
+	v.index = nil
 	for k := range w.Nodes {
 		n, was := &w.Nodes[k], &v.nodes[k]
 		alike := was.node == n.Node || was.node != nil && sameShape(was.node, n.Node)
@@ -69,10 +71,30 @@ func (w *State) FiltersOf(class int) ClassFilters {
 		v.rows = append(v.rows, make([][]int8, shape+1-len(v.rows))...)
 	}
 	if v.rows[shape] == nil {
-		v.rows[shape] = make([]int8, len(w.Nodes))
+		v.rows[shape] = w.newFilterRow(class)
 	}
 	return ClassFilters{w, class, v.rows[shape]}
 }
+
+// newFilterRow is a row with what the labels of the nodes alone say of a class.
+func (w *State) newFilterRow(class int) []int8 {
+	v, row := &w.Cache.filters, make([]int8, len(w.Nodes))
+	if v.index == nil {
+		v.index = fit.NewNodeIndex(len(w.Nodes), func(n int) map[string]string { return w.Nodes[n].Shape.Labels })
+	}
+	if may, all := v.index.May(&w.Snapshot.Classes[class]); !all {
+		for n := range row {
+			row[n] = -1
+		}
+		for _, n := range may {
+			row[n] = 0
+		}
+	}
+	return row
+}
+
+// May tells whether it is not known that a node does not pass.
+func (f ClassFilters) May(n int) bool { return f.known[n] >= 0 }
 
 // Passes tells whether a node passes, room and other pods aside.
 func (f ClassFilters) Passes(n int) bool {

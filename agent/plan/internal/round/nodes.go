@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -174,17 +173,19 @@ func CordonedByUs(n *cluster.Node) bool {
 	return ok
 }
 
-// Takes tells whether a group's machines let a class on by their shape. Most classes
-// ask nothing of a shape, and that is one answer for all of them.
+// Takes tells whether a group's machines let a class on by their shape. Classes that ask the same of one share the answer.
 func (w *State) Takes(class, g int, shape *fit.NodeInfo) bool {
-	c := &w.Snapshot.Classes[class]
-	if len(c.NodeSelector)+len(c.Tolerations)+len(c.NotUnderstood) > 0 || c.Affinity != nil || c.NodeName != "" {
-		return fit.Passes(c, shape)
+	rows, kind := &w.takes, int(w.Cache.Classes.shape[class])
+	if kind >= len(*rows) {
+		*rows = append(*rows, make([][]int8, kind+1-len(*rows))...)
 	}
-	known := &w.Groups[g].anyone
+	if (*rows)[kind] == nil {
+		(*rows)[kind] = make([]int8, len(w.Groups))
+	}
+	known := &(*rows)[kind][g]
 	if *known == 0 {
 		*known = -1
-		if fit.Passes(c, shape) {
+		if fit.Passes(&w.Snapshot.Classes[class], shape) {
 			*known = 1
 		}
 	}
@@ -202,31 +203,6 @@ func OptedOut(n *cluster.Node) string {
 		}
 	}
 	return ""
-}
-
-// NodesWithRoom lists the nodes that could take a pod of some want: on a cluster that is full
-// the packing then costs what is pending and not what exists.
-func (w *State) NodesWithRoom() []int {
-	if w.roomyNodes != nil {
-		return w.roomyNodes
-	}
-	w.roomyNodes = []int{}
-	var kinds []int32
-	wanted := make([]bool, len(w.Cache.Classes.Representative))
-	for i := range w.Demands {
-		if k := w.Cache.Classes.Equivalent[w.Demands[i].Class]; !wanted[k] {
-			kinds, wanted[k] = append(kinds, k), true
-		}
-	}
-	for i := range w.Nodes {
-		for _, k := range kinds {
-			if class := int(w.Cache.Classes.Representative[k]); binpack.Fits(w.Nodes[i].Room, w.Dimensions.Class(class)) && w.Passes(class, i) {
-				w.roomyNodes = append(w.roomyNodes, i)
-				break
-			}
-		}
-	}
-	return w.roomyNodes
 }
 
 // NodeRefuses says why a node does not take one more pod of a class, as far as its own

@@ -37,8 +37,8 @@ type State struct {
 	reservedGroup     map[cluster.PodKey]cluster.GroupID // see ReservedTo
 	reservationsStand *bool                              // see HasReservations
 	newMachines       []bool                             // see withNewMachines
-	roomyNodes        []int                              // what nodesWithRoom found; nil: not asked yet
 	empties           []int64                            // room for what template says
+	takes             [][]int8                           // by number of classIndex.shape and by group; 0: not asked yet, -1: no (see Takes)
 	Unbound           unboundPods                        // the pods that want room
 	Demands           []Demand                           // pending pods by class, those that trigger
 	Unjudged          bool                               // a pod that fit cannot judge waits for its first verdict
@@ -66,9 +66,8 @@ type Group struct {
 	Growth          decision.GrowthLimit // the verdict of growth.Judge; see CanGrow
 	Empty           []int64
 	shape           fit.NodeInfo
-	anyone          int8 // whether its machines let a pod on that asks nothing of them; 0: not asked yet
-	Grow            int  // machines added in this round
-	Removing        int  // machines whose deletion is under way or decided
+	Grow            int // machines added in this round
+	Removing        int // machines whose deletion is under way or decided
 	Shrinks         bool
 	Bought          bool // this round raises the target
 	Reapable        []Reapable

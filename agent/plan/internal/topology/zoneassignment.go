@@ -197,7 +197,7 @@ func (s *zoneAssignment) lookFor(out []candidateDomain, k *round.Demand) []candi
 			if p.room >= k.Count() {
 				break
 			}
-			if room := w.Nodes[n].Room; binpack.Fits(room, size) && filters.Passes(n) {
+			if room := w.Nodes[n].Room; filters.May(n) && binpack.Fits(room, size) && filters.Passes(n) {
 				p.room += min(binpack.MaxFit(room, size), k.Count())
 				if p.machine < 0 {
 					p.machine = n

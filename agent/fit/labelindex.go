@@ -1,0 +1,110 @@
+package fit
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// labelIndex finds what may take a set of labels without asking what needs a value that is not among them.
+type labelIndex struct {
+	every   []int32 // may take any labels
+	byLabel map[string]map[string][]int32
+}
+
+// add adds what takes only labels with one of these values.
+func (x *labelIndex) add(id int32, key string, values ...string) {
+	if x.byLabel == nil {
+		x.byLabel = map[string]map[string][]int32{}
+	}
+	if x.byLabel[key] == nil {
+		x.byLabel[key] = map[string][]int32{}
+	}
+	for _, v := range slices.Compact(slices.Sorted(slices.Values(values))) {
+		x.byLabel[key][v] = append(x.byLabel[key][v], id)
+	}
+}
+
+// sharing is how many have been added with one of the values.
+func (x *labelIndex) sharing(r *cluster.Requirement) (n int) {
+	for _, v := range r.Values {
+		n += len(x.byLabel[r.Key][v])
+	}
+	return n
+}
+
+// may calls back for whatever may take the labels.
+func (x *labelIndex) may(labels map[string]string, call func(id int32)) {
+	for _, id := range x.every {
+		call(id)
+	}
+	for key, byValue := range x.byLabel {
+		if value, has := labels[key]; has {
+			for _, id := range byValue[value] {
+				call(id)
+			}
+		}
+	}
+}
+
+// neededLabels lists labels of which a node needs one of the values each, or a class refuses it: nodeSelector, and what
+// is required In a list by the only term of the node affinity. There may be more that it needs.
+func neededLabels(c *cluster.PodClass) (list []cluster.Requirement) {
+	for _, key := range slices.Sorted(maps.Keys(c.NodeSelector)) {
+		list = append(list, cluster.Requirement{Key: key, Operator: "In", Values: []string{c.NodeSelector[key]}})
+	}
+	if len(c.Affinity) == 1 {
+		for _, r := range c.Affinity[0].Labels {
+			if r.Operator == "In" {
+				list = append(list, r)
+			}
+		}
+	}
+	return list
+}
+
+// firstIn is a requirement In of the list; nil: there is none.
+func firstIn(list []cluster.Requirement) *cluster.Requirement {
+	for i := range list {
+		if list[i].Operator == "In" {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// NodeIndex finds the nodes that have the labels which a class needs. The zero value is without nodes.
+type NodeIndex struct {
+	nodes int
+	label func(node int) map[string]string
+	keys  labelIndex // of the keys that a class has asked for
+}
+
+// NewNodeIndex is of so many nodes with these labels, which must not change afterwards.
+func NewNodeIndex(nodes int, labels func(node int) map[string]string) *NodeIndex {
+	return &NodeIndex{nodes: nodes, label: labels}
+}
+
+// May are the nodes of which some may pass a class by their labels; all: any node may. It costs the nodes once for each key.
+func (x *NodeIndex) May(c *cluster.PodClass) (nodes []int32, all bool) {
+	needs := neededLabels(c)
+	if len(needs) == 0 {
+		return nil, true
+	}
+	for i := range needs {
+		if key := needs[i].Key; x.keys.byLabel[key] == nil {
+			for n := range x.nodes {
+				if value, has := x.label(n)[key]; has {
+					x.keys.add(int32(n), key, value)
+				}
+			}
+		}
+	}
+	least := slices.MinFunc(needs, func(r, o cluster.Requirement) int { return cmp.Compare(x.keys.sharing(&r), x.keys.sharing(&o)) })
+	for _, v := range least.Values {
+		nodes = append(nodes, x.keys.byLabel[least.Key][v]...)
+	}
+	return nodes, false
+}
