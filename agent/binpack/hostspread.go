@@ -153,11 +153,10 @@ func (p *Problem) withBase(k *Packing, base []int, n int) Packing {
 // Classes that may have few pods on each machine all find room then, where first fit fills the
 // first machines. It costs, for each pod that a machine takes of an item, the machines of different content.
 func (p *Problem) worstFit() Packing {
-	k, rooms := p.start()
-	w := p.weights()
+	k, w := p.start(), p.weights()
 	k.Bins, k.Fresh = p.Limit, append(k.Fresh, FreshBins{Times: p.Limit, Room: slices.Clone(p.Empty)})
 	for _, i := range p.Order(ByShare) {
-		p.pourOpen(&k, rooms, i)
+		p.pourOpen(&k, i)
 		for l := &p.Items[i]; l.Fresh && k.Left[i] > 0; {
 			before := k.Left[i]
 			slices.SortStableFunc(k.Fresh, func(a, b FreshBins) int { return cmp.Compare(b.leastShare(w), a.leastShare(w)) })

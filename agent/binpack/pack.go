@@ -24,9 +24,18 @@ type FreshBins struct {
 // Packing is an answer. Fresh bins come in the order in which they were opened.
 type Packing struct {
 	Bins  int
-	Open  [][]Portion
+	Open  []FilledBin // the open bins that take something
 	Fresh []FreshBins
 	Left  []int // per item
+
+	filled []int32 // by open bin, one more than its place in Open; 0: it takes nothing
+}
+
+// FilledBin is an open bin with what it takes.
+type FilledBin struct {
+	Bin      int     // its place in Problem.Open
+	Room     []int64 // that is left
+	Portions []Portion
 }
 
 func (k *Packing) Unplaced() int {
@@ -43,7 +52,7 @@ func (k *Packing) Unplaced() int {
 // It costs, for each of up to nine packings, the items times the bins of different content.
 func Pack(p *Problem) Packing {
 	if len(p.Items) == 0 {
-		return Packing{Open: make([][]Portion, len(p.Open))}
+		return Packing{}
 	}
 	bound := p.LowerBound()
 	var best Packing
@@ -124,25 +133,20 @@ func (k *Packing) better(than *Packing) bool {
 	return k.Bins < than.Bins
 }
 
-func (p *Problem) start() (k Packing, rooms [][]int64) {
-	k = Packing{Open: make([][]Portion, len(p.Open)), Left: make([]int, len(p.Items))}
-	anywhere := false
+func (p *Problem) start() (k Packing) {
+	k = Packing{Left: make([]int, len(p.Items))}
 	for i := range p.Items {
 		k.Left[i] = p.Items[i].Count
-		anywhere = anywhere || len(p.Items[i].On) > 0
 	}
-	if !anywhere {
-		return k, p.Open // nobody will take any of it
-	}
-	return k, slices.Clone(p.Open)
+	return k
 }
 
 // FirstFit places whole classes by counts: equal bins are one entry with a number.
 func (p *Problem) FirstFit(order []int) Packing {
-	k, rooms := p.start()
+	k := p.start()
 	for _, i := range order {
 		l := &p.Items[i]
-		p.pourOpen(&k, rooms, i)
+		p.pourOpen(&k, i)
 		if !l.Fresh || p.Empty == nil {
 			continue
 		}
@@ -152,19 +156,33 @@ func (p *Problem) FirstFit(order []int) Packing {
 	return k
 }
 
-// pourOpen puts what is left of a item on the open bins, the first first.
-func (p *Problem) pourOpen(k *Packing, rooms [][]int64, i int) {
+// pourOpen puts what is left of an item on the open bins, the first first.
+func (p *Problem) pourOpen(k *Packing, i int) {
 	l := &p.Items[i]
 	for b := l.On.Next(0); b >= 0 && k.Left[i] > 0; b = l.On.Next(b + 1) {
-		if n := min(k.Left[i], l.MaxFit(rooms[b])); n > 0 {
-			if len(k.Open[b]) == 0 { // until now it is the problem's
-				rooms[b] = slices.Clone(rooms[b])
-			}
-			l.Take(rooms[b], n)
-			k.Open[b] = append(k.Open[b], Portion{i, n})
+		room := p.Open[b]
+		if k.filled != nil && k.filled[b] > 0 {
+			room = k.Open[k.filled[b]-1].Room
+		}
+		if n := min(k.Left[i], l.MaxFit(room)); n > 0 {
+			f := k.fill(p, b)
+			l.Take(f.Room, n)
+			f.Portions = append(f.Portions, Portion{i, n})
 			k.Left[i] -= n
 		}
 	}
+}
+
+// fill is an open bin as the answer has it.
+func (k *Packing) fill(p *Problem, b int) *FilledBin {
+	if k.filled == nil {
+		k.filled = make([]int32, len(p.Open))
+	}
+	if k.filled[b] == 0 {
+		k.Open = append(k.Open, FilledBin{Bin: b, Room: slices.Clone(p.Open[b])})
+		k.filled[b] = int32(len(k.Open))
+	}
+	return &k.Open[k.filled[b]-1]
 }
 
 // pourAll puts what is left of a item wherever the fresh bins have room. Most bins are

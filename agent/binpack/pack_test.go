@@ -99,8 +99,8 @@ func verify(t *testing.T, p *Problem, k *Packing) {
 		}
 	}
 	bins := 0
-	for b := range p.Open {
-		put(p.Open[b], k.Open[b], 1)
+	for _, f := range k.Open {
+		put(p.Open[f.Bin], f.Portions, 1)
 	}
 	for _, f := range k.Fresh {
 		put(p.Empty, f.Portions, f.Times)

@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -50,7 +49,7 @@ var Filters = []Filter{
 		words := "" // of the first by name, so that the order of taints means nothing
 		for _, t := range s.Taints {
 			if (t.Effect == noSchedule || t.Effect == noExecute) && !tolerated(c.Tolerations, t) {
-				if w := fmt.Sprintf("node(s) had untolerated taint {%s: %s}", t.Key, t.Value); words == "" || w < words {
+				if w := "node(s) had untolerated taint {" + t.Key + ": " + t.Value + "}"; words == "" || w < words {
 					words = w
 				}
 			}

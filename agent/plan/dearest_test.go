@@ -305,8 +305,8 @@ func (d dear) heapOf() uint64 {
 	return most - min(before, most)
 }
 
-// check fails where a round is beyond a bound. The first purchase has to be judged within two budgets, and a trial may begin
-// while a step is left; what is bought is then bound twice more, for its contents.
+// check fails where a round is beyond a bound. The first purchase has to be judged within one budget, and a trial may begin
+// while a step is left; what is bought is then bound twice more, for its contents, and once more to be explained.
 func (d dear) check(t *testing.T, b *bill) {
 	t.Helper()
 	for _, p := range budget.Parts() {

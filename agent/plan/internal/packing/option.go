@@ -40,7 +40,10 @@ func (v *Solver) pick() *option {
 	}
 	for g := 0; len(all) == 0 && g < len(v.w.Groups) && v.anyDemand(); g++ {
 		// None of the promising ones takes what is left: it may be for the others alone.
-		if o := v.optionFor(g, v.limit(g)); !v.done[g] && o != nil {
+		if v.done[g] {
+			continue
+		}
+		if o := v.optionFor(g, v.limit(g)); o != nil {
 			all = append(all, o)
 		}
 	}
@@ -67,7 +70,7 @@ func (v *Solver) optionFor(g, limit int) *option {
 		return nil
 	}
 	pick := func(i int) int {
-		if !v.w.Demands[i].Buys || v.Solution.Left[i] == 0 || !v.fits(i, g) {
+		if !v.w.Demands[i].Buys {
 			return 0
 		}
 		return v.Solution.Left[i]
@@ -77,7 +80,7 @@ func (v *Solver) optionFor(g, limit int) *option {
 		o.found, o.places = v.changes, len(v.Solution.Bins)
 		return o
 	}
-	p, which := v.problemOf(pick, v.Smallest(set), limit)
+	p, which := v.problemOf(v.takenBy(g), pick, v.Smallest(set), limit)
 	if len(p.Items) == 0 {
 		return nil
 	}

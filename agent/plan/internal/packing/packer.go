@@ -18,6 +18,8 @@ type Packer struct {
 	items           []binpack.Item // by class: see item
 	strandingGroups []bool         // see stranding; nil: not asked yet
 	roomyNodes      []int          // what nodesWithRoom found; nil: not asked yet
+	everyDemand     []int          // see allDemands
+	taken           [][]int        // by group: see takenBy; nil: not asked yet
 }
 
 // New begins a round.
@@ -33,6 +35,14 @@ func (w *Packer) item(class int) *binpack.Item {
 		*l = binpack.NewItem(w.Size(class))
 	}
 	return l
+}
+
+// allDemands lists the demands.
+func (w *Packer) allDemands() []int {
+	for i := len(w.everyDemand); i < len(w.Demands); i++ {
+		w.everyDemand = append(w.everyDemand, i)
+	}
+	return w.everyDemand
 }
 
 // Size is the vector of a class as it is packed.

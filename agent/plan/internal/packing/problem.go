@@ -7,12 +7,12 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 )
 
-// problemOf writes the wants that a filter picks as a problem over all places; without items where it picks none. It costs D,
-// and where it picks some, the places, and mayGo for each.
-func (v *Solver) problemOf(pick func(i int) int, empty []int64, limit int) (*binpack.Problem, []int) {
+// problemOf writes those of some demands that a filter picks as a problem over all places; without items where it picks none.
+// It costs these demands, and where it picks some, the new places, and mayGo for each.
+func (v *Solver) problemOf(among []int, pick func(i int) int, empty []int64, limit int) (*binpack.Problem, []int) {
 	p := &binpack.Problem{Empty: empty, Limit: limit}
 	v.picked = v.picked[:0]
-	for i := range v.w.Demands {
+	for _, i := range among {
 		if !v.w.Demands[i].PerPod && pick(i) > 0 {
 			v.picked = append(v.picked, i)
 		}
@@ -20,10 +20,10 @@ func (v *Solver) problemOf(pick func(i int) int, empty []int64, limit int) (*bin
 	if len(v.picked) == 0 {
 		return p, nil
 	}
-	p.Open = make([][]int64, 0, len(v.Solution.Bins))
-	for i := range v.Solution.Bins {
-		p.Open = append(p.Open, v.Solution.Bins[i].Room)
+	for b := len(v.rooms); b < len(v.Solution.Bins); b++ {
+		v.rooms = append(v.rooms, v.Solution.Bins[b].Room)
 	}
+	p.Open = v.rooms
 	which := slices.Clone(v.picked)
 	p.Items = make([]binpack.Item, len(which))
 	for x, i := range which {

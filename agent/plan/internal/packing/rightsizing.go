@@ -260,16 +260,18 @@ type relaxation struct {
 	pods      int
 }
 
-// relax are the pods that are left by the cell that they go to; 0: to any.
+// relax are the pods that are left by the cell that they go to; 0: to any. They stand until it is asked again.
 func (v *Solver) relax() []relaxation {
 	cells := 0
 	if v.w.Topology != nil {
 		cells = v.w.Topology.Domains
 	}
 	dimensions := len(v.w.Size(0))
-	out, flat := make([]relaxation, cells+1), make([]int64, 2*dimensions*(cells+1))
+	out, size := make([]relaxation, cells+1), 2*dimensions*(cells+1)
+	v.flat = slices.Grow(v.flat[:0], size)[:size]
+	clear(v.flat)
 	for c := range out {
-		at := flat[2*dimensions*c:]
+		at := v.flat[2*dimensions*c:]
 		out[c] = relaxation{sum: at[:dimensions:dimensions], most: at[dimensions : 2*dimensions : 2*dimensions]}
 	}
 	for i := range v.w.Demands {

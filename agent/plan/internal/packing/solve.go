@@ -73,6 +73,8 @@ type Solver struct {
 	changes int       // packings that were applied
 	changed []int     // by demand: the last packing that took pods of it
 	picked  []int     // room for what problemOf picks
+	flat    []int64   // room for what relax finds
+	rooms   [][]int64 // of the places, as far as a problem was written of them
 
 	costOrder    []int   // see ladder
 	costOrderMax []int64 // by rung, of each dimension the most that it or one below has
@@ -105,16 +107,33 @@ func (w *Packer) IsOpen(n *round.Node, withMarked bool) bool {
 	return n.State == round.StateReady || n.State == round.StateUpcoming || withMarked && n.State == round.StateMarked && n.Ready == "True"
 }
 
-// fits is how many pods of demand i a group's machine may take at all.
+// fits tells whether a group's machine takes a pod of demand i at all.
 func (v *Solver) fits(i, g int) bool {
 	empty, shape := v.w.Template(&v.w.Groups[g])
 	k := &v.w.Demands[i]
 	return v.w.item(k.Class).Fits(empty) && v.w.Topology.AllowsGroup(k, g) && v.w.Takes(k.Class, g, shape)
 }
 
+// takenBy lists the demands of which a group's machine takes a pod. It costs D once.
+func (v *Solver) takenBy(g int) []int {
+	w := v.w
+	if w.taken == nil {
+		w.taken = make([][]int, len(w.Groups))
+	}
+	if w.taken[g] == nil {
+		w.taken[g] = []int{}
+		for i := range w.Demands {
+			if v.fits(i, g) {
+				w.taken[g] = append(w.taken[g], i)
+			}
+		}
+	}
+	return w.taken[g]
+}
+
 // placeOnExisting places what it can on what is there and commits that.
 func (v *Solver) placeOnExisting(pick func(i int) int, whole bool) bool {
-	p, which := v.problemOf(pick, nil, 0)
+	p, which := v.problemOf(v.w.allDemands(), pick, nil, 0)
 	if whole && len(p.Items) > 0 && p.Infeasible() {
 		return false
 	}
@@ -138,13 +157,11 @@ func (v *Solver) applyOption(o *option) { v.applyMixed(&o.k, o.which, o.group, o
 // bin, nil where all are of the chosen group.
 func (v *Solver) applyMixed(k *binpack.Packing, which []int, chosen int, set, mix []int) {
 	v.changes++
-	for b, parts := range k.Open {
-		for _, t := range parts {
-			v.Put(&v.Solution.Bins[b], which[t.Item], t.N)
+	for _, f := range k.Open {
+		for _, t := range f.Portions {
+			v.Put(&v.Solution.Bins[f.Bin], which[t.Item], t.N)
 		}
-		if len(parts) > 0 {
-			v.tookRoom(b)
-		}
+		v.tookRoom(f.Bin)
 	}
 	v.applyFresh(k, which, chosen, set, mix)
 }
@@ -298,12 +315,7 @@ func (v *Solver) Reserved(i, g int) int {
 
 func (v *Solver) keepReserved(g int, nodes bool) bool {
 	empty, _ := v.w.Template(&v.w.Groups[g])
-	p, which := v.problemOf(func(i int) int {
-		if !v.fits(i, g) {
-			return 0
-		}
-		return v.Reserved(i, g)
-	}, empty, v.upcoming[g])
+	p, which := v.problemOf(v.takenBy(g), func(i int) int { return v.Reserved(i, g) }, empty, v.upcoming[g])
 	if len(p.Items) == 0 {
 		return false
 	}
@@ -338,6 +350,7 @@ func (v *Solver) keepReserved(g int, nodes bool) bool {
 // withoutNodes takes the places that are no upcoming machines of a group out of a problem.
 func (v *Solver) withoutNodes(p *binpack.Problem, g int) {
 	none := make([]int64, len(p.Empty))
+	p.Open = slices.Clone(p.Open)
 	for b := range p.Open {
 		if !v.isUpcoming(&v.Solution.Bins[b], g) {
 			p.Open[b] = none

@@ -11,7 +11,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
@@ -20,6 +19,7 @@ import (
 type Planner struct {
 	*judge.Round
 	keysByAllocation [][]cluster.PodKey // room for named and merge
+	refusals         refusalLists
 }
 
 // New begins scale-up.
@@ -201,8 +201,8 @@ func (w *Planner) explain(a *packing.Solution) {
 		if a.Left[i] > 0 && k.Deferral != "" {
 			w.HeldPods(k, a.Left[i], cmp.Or(k.DeferralRule, decision.RuleDeferred), k.Deferral)
 		} else if a.Left[i] > 0 {
-			refusals := w.Refusals(k.Class, a.Grow)
-			w.HeldPods(k, a.Left[i], decision.RuleNoGroup, everyGroup(refusals))
+			refusals, words := w.sharedRefusals(k.Class, a.Grow)
+			w.HeldPods(k, a.Left[i], decision.RuleNoGroup, words)
 			w.Plan.Held[len(w.Plan.Held)-1].Groups = refusals
 		}
 	}
@@ -231,56 +231,12 @@ func (w *Planner) joinHeld(from int) {
 	w.Plan.Held = w.Plan.Held[:from+len(out)]
 }
 
-// everyGroup says of every group by name why it does not help.
-func everyGroup(refusals []decision.Refusal) string {
-	if len(refusals) == 0 {
-		return "there is no node group"
-	}
-	said := make([]string, len(refusals))
-	for i, r := range refusals {
-		said[i] = "group " + r.Name + ": " + r.Why
-	}
-	return strings.Join(said, "; ")
-}
-
-// Refusals says for every group why it does not help a class; grown is how much each
-// grows in this round.
-func (w *Planner) Refusals(class int, grown []int) []decision.Refusal {
-	out := make([]decision.Refusal, len(w.Groups))
-	for i := range w.Groups {
-		g := &w.Groups[i]
-		rule, why := w.whyNot(g, class)
-		if rule == "" {
-			why = fmt.Sprintf("grows by %d in this round, and the rest waits for the next", grown[i])
-		}
-		out[i] = decision.Refusal{Name: string(g.ID), Rule: rule, Why: why}
-	}
-	return out
-}
-
-// whyNot says why a group cannot be grown for a class; an empty rule means that it can.
-func (w *Planner) whyNot(g *round.Group, class int) (rule, why string) {
-	if g.Template.Unknown == "" {
-		empty, shape := w.Template(g)
-		if rule, words := fit.Refused(&w.Snapshot.Classes[class], shape); words != "" {
-			return rule, words
-		}
-		if rule, words := w.Dimensions.Insufficient(empty, w.Dimensions.Class(class)); words != "" {
-			return rule, words
-		}
-		if rule, words := w.Topology.Refused(class, g); words != "" {
-			return rule, words
-		}
-	}
-	limit := growth.Of(w.State, g, 1)
-	return limit.Rule, limit.Why
-}
-
 // explainHeadroom says what of a headroom cannot be kept free. What has room, or will
 // have it on an upcoming machine, is not worth a word.
 func (w *Planner) explainHeadroom(k *round.Demand, i int, a *packing.Solution) {
 	if n := a.Left[i]; n > 0 {
-		w.Held("headroom", k.Headroom, decision.RuleHeadroom, "%d of %d pieces have no room: %s", n, k.Count(), everyGroup(w.Refusals(k.Class, a.Grow)))
+		_, words := w.sharedRefusals(k.Class, a.Grow)
+		w.Held("headroom", k.Headroom, decision.RuleHeadroom, "%d of %d pieces have no room: %s", n, k.Count(), words)
 	}
 }
 
