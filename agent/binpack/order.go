@@ -114,7 +114,7 @@ func (p *Problem) byClassPriority() []int {
 	return order
 }
 
-// itemKey is by what a item is put in order.
+// itemKey is by what an item is put in order.
 type itemKey struct {
 	key  float64
 	item int

@@ -11,7 +11,7 @@ type Problem struct {
 	Limit int
 }
 
-// Portion says that n pods of a item are in a bin.
+// Portion says that n pods of an item are in a bin.
 type Portion struct{ Item, N int }
 
 // FreshBins are times fresh bins with the same content.
@@ -185,7 +185,7 @@ func (k *Packing) fill(p *Problem, b int) *FilledBin {
 	return &k.Open[k.filled[b]-1]
 }
 
-// pourAll puts what is left of a item wherever the fresh bins have room. Most bins are
+// pourAll puts what is left of an item wherever the fresh bins have room. Most bins are
 // full to it, and full of what the bin before was full of: that is looked at first.
 func (k *Packing) pourAll(i int, l *Item) {
 	lacks, least := 0, l.Size[0]
@@ -202,7 +202,7 @@ func (k *Packing) pourAll(i int, l *Item) {
 	}
 }
 
-// pour puts what is left of a item into the equal bins at b and returns the index of
+// pour puts what is left of an item into the equal bins at b and returns the index of
 // the last entry that these bins now take. No entry shares its room or its portions with
 // another one.
 func (k *Packing) pour(b, i int, l *Item) int {
@@ -258,7 +258,7 @@ func (f *FreshBins) put(i, n int, l *Item) {
 	f.Portions = append(f.Portions, Portion{i, n})
 }
 
-// openFresh opens as many fresh bins as a item still needs and the limit allows.
+// openFresh opens as many fresh bins as an item still needs and the limit allows.
 func (p *Problem) openFresh(k *Packing, i int) {
 	l := &p.Items[i]
 	per := l.MaxFit(p.Empty)

@@ -74,6 +74,7 @@ func BenchmarkOddShapes(b *testing.B) {
 		{"5000-nodes-5000-classes-8-terms", dear{Nodes: 5_000, PodsPerNode: 3, Classes: 30, Use: 40, Pending: 5_000, PendingClasses: 5_000, Groups: 4, Sizes: 4, Hosts: 100, Terms: 8}},
 		{"2000-running-classes-8-terms", dear{Nodes: 5_000, PodsPerNode: 48, Classes: 2_000, Use: 90, Pending: 500, PendingClasses: 500, Groups: 4, Sizes: 4, Hosts: 100, Terms: 8}},
 		{"terms-on-hosts-in-zones", dear{Nodes: 700, Use: 50, Pending: 30_000, PendingClasses: 1_074, Large: 100, Groups: 8, Sizes: 3, Zones: 9, Hosts: 100, Spread: 50, Terms: 2, Late: 5_000, Expander: 3}},
+		{"5000-pinned-classes-400-groups", dear{Nodes: 5_000, PodsPerNode: 30, Classes: 5_000, Use: 21, Pending: 30_000, PendingClasses: 5_000, Large: 100, Groups: 400, Sizes: 14, Zones: 41, Taints: 100, Spread: 25, Affinity: 100, Pinned: 69, Terms: 2, Late: 5_000, Expander: 1}},
 		{"100000-specs", dear{Pending: 100_000, PendingClasses: 100_000, Groups: 12, Sizes: 12}},
 	} {
 		d := c.dear

@@ -107,8 +107,8 @@ func Reasons(w *round.State, g *round.Group) []decision.GrowthLimit {
 			add(h.rule, h.why(w, g))
 		}
 	}
-	if l := count(w, g, 1); l.Count == 0 {
-		add(l.Rule, l.Why)
+	if l := limitsOf(w, g, 1); l.count == 0 {
+		add(l.rule, l.inWords().Why)
 	}
 	return out
 }

@@ -15,7 +15,16 @@ func Of(w *round.State, g *round.Group, n int) decision.GrowthLimit {
 	if !g.CanGrow() {
 		return g.Growth
 	}
-	return count(w, g, n)
+	l := limitsOf(w, g, n)
+	return l.inWords()
+}
+
+// Count is Of without what stops the rest.
+func Count(w *round.State, g *round.Group, n int) int {
+	if !g.CanGrow() {
+		return g.Growth.Count
+	}
+	return limitsOf(w, g, n).count
 }
 
 // Together is how many machines several groups may add between them. The totals of the
@@ -40,12 +49,12 @@ func Together(w *round.State, set []int) int {
 // belowMax is how many machines a group lacks to its maximum.
 func belowMax(g *round.Group) int { return g.Max - g.Size - g.Grow }
 
-// count asks every limit of a group that is not held.
-func count(w *round.State, g *round.Group, n int) decision.GrowthLimit {
+// limitsOf asks every limit of a group that is not held.
+func limitsOf(w *round.State, g *round.Group, n int) limits {
 	l := limits{count: n}
 	l.narrow(belowMax(g), decision.RuleMax, "at its maximum of %d", int64(g.Max), "")
 	l.totals(w, &g.Template.Capacity)
-	return l.inWords()
+	return l
 }
 
 // limits counts down how many machines are left as one limit after the other is asked. The

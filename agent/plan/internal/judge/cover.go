@@ -167,7 +167,7 @@ func (j *judge) within(x []int) bool {
 	for g, n := range x {
 		if n > 0 {
 			w.Groups[g].Grow -= n
-			ok = ok && growth.Of(w.State, &w.Groups[g], n).Count >= n
+			ok = ok && growth.Count(w.State, &w.Groups[g], n) >= n
 			w.Groups[g].Grow += n
 		}
 	}

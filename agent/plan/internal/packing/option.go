@@ -22,6 +22,7 @@ type option struct {
 	which    []int
 	fresh    int // machines to buy
 	pods     int // pods on its coming and new machines
+	left     int // pods that have no room
 	waste    float64
 	podValue float64 // of the pods on them, in cores
 	groups   []int   // by entry of k.fresh, the group of its machines; nil: group, or one of set
@@ -158,7 +159,7 @@ func (v *Solver) room(g int) int {
 		v.pretend(1)
 		defer v.pretend(-1)
 	}
-	return growth.Of(v.w.State, gr, math.MaxInt32).Count
+	return growth.Count(v.w.State, gr, math.MaxInt32)
 }
 
 // measure counts pods and what share of the machines' cpu and memory stays unused.
@@ -172,9 +173,16 @@ func (o *option) measure(p *binpack.Problem) {
 			}
 		}
 	}
-	o.podValue = binpack.CoreEquivalents(used[0], used[1]) + float64(o.pods)*0.01
+	o.left = o.k.Unplaced()
+	o.weigh(used, p.Empty, o.k.Bins)
+}
+
+// weigh says what the pods of an option are worth that use so much cpu and memory of so many machines, and what share of these
+// stays unused.
+func (o *option) weigh(used [2]float64, empty []int64, machines int) {
+	o.podValue, o.waste = binpack.CoreEquivalents(used[0], used[1])+float64(o.pods)*0.01, 0
 	for j := range used {
-		if have := float64(p.Empty[j]) * float64(o.k.Bins); have > 0 {
+		if have := float64(empty[j]) * float64(machines); have > 0 {
 			o.waste += 1 - used[j]/have
 		}
 	}
@@ -188,7 +196,7 @@ func (v *Solver) better(a, b *option) bool {
 		return free < 0
 	}
 	if a.fresh == 0 {
-		return a.k.Unplaced() == 0 && b.k.Unplaced() > 0
+		return a.left == 0 && b.left > 0
 	}
 	if strands := v.w.stranding(); strands[a.group] != strands[b.group] {
 		if cost, _ := v.w.Costs(); cost != nil { // else an operator has given an order of groups

@@ -326,11 +326,7 @@ func (v *Solver) estimate(o *option, g int, sums []relaxation) bool {
 		}
 	}
 	*o = option{group: g, pods: f.pods, fresh: need * misfit}
-	used := [2]float64{float64(f.sum[0]), float64(f.sum[1])}
-	for j := range used {
-		o.waste += 1 - used[j]/(float64(empty[j])*float64(o.fresh))
-	}
-	o.podValue = binpack.CoreEquivalents(used[0], used[1]) + float64(o.pods)*0.01
+	o.weigh([2]float64{float64(f.sum[0]), float64(f.sum[1])}, empty, o.fresh)
 	o.price = v.w.Groups[g].Price * float64(o.fresh)
 	return true
 }

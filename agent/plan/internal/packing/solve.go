@@ -74,6 +74,7 @@ type Solver struct {
 	changed []int     // by demand: the last packing that took pods of it
 	picked  []int     // room for what problemOf picks
 	flat    []int64   // room for what relax finds
+	singles []option  // room for what preferred compares
 	rooms   [][]int64 // of the places, as far as a problem was written of them
 
 	costOrder    []int   // see ladder

@@ -325,41 +325,53 @@ func (r *verifier) addBin(i int) bool {
 	return false
 }
 
-// preferred are the groups whose machine has room for a demand, the best first.
+// preferred are the groups whose machine has room for a demand, the best first. It costs sorting G.
 func (v *Solver) preferred(i int) []int {
-	k := &v.w.Demands[i]
-	var options []*option
+	class, item := v.w.Demands[i].Class, v.w.item(v.w.Demands[i].Class)
+	options := v.singles[:0]
 	for g := range v.w.Groups {
 		gr := &v.w.Groups[g]
 		if gr.Template.Unknown != "" {
 			continue
 		}
 		empty, shape := v.w.Template(gr)
-		if binpack.MaxFit(empty, v.w.Dimensions.Class(k.Class)) == 0 || !v.w.Takes(k.Class, g, shape) || !v.w.Topology.Reachable(k.Class, g) || v.own(g) <= 0 {
+		per := cmp.Or(item.MaxFit(empty), binpack.MaxFit(empty, v.w.Dimensions.Class(class))) // what is asked of others is verified
+		if per == 0 || !v.w.Takes(class, g, shape) || !v.w.Topology.Reachable(class, g) {
 			continue
 		}
-		l := *v.w.item(k.Class)
-		l.Count, l.Fresh = v.Solution.Left[i], true
-		p := &binpack.Problem{Empty: empty, Limit: v.own(g), Items: []binpack.Item{l}}
-		o := &option{group: g, k: binpack.Pack(p), which: []int{i}}
-		o.fresh = max(o.k.Bins-v.upcoming[g], 0)
-		o.measure(p)
-		options = append(options, o)
+		if limit := v.own(g); limit > 0 {
+			options = append(options, v.alone(i, g, per, limit))
+		}
 	}
-	slices.SortStableFunc(options, func(x, y *option) int {
+	v.singles = options
+	out := make([]int, len(options))
+	for n := range options {
+		out[n] = n
+	}
+	slices.SortStableFunc(out, func(x, y int) int {
 		switch {
-		case v.better(x, y):
+		case v.better(&options[x], &options[y]):
 			return -1
-		case v.better(y, x):
+		case v.better(&options[y], &options[x]):
 			return 1
 		}
 		return 0
 	})
-	out := make([]int, len(options))
-	for n, o := range options {
-		out[n] = o.group
+	for n, x := range out {
+		out[n] = options[x].group
 	}
 	return out
+}
+
+// alone is the option of a group for one demand with nothing else on its machines: so many pods on each of so many at most.
+func (v *Solver) alone(i, g, per, limit int) option {
+	empty, _ := v.w.Template(&v.w.Groups[g])
+	pods, size := min(v.Solution.Left[i], per*limit), v.w.Dimensions.Class(v.w.Demands[i].Class)
+	machines := (pods + per - 1) / per
+	o := option{group: g, pods: pods, left: v.Solution.Left[i] - pods, fresh: max(machines-v.upcoming[g], 0)}
+	o.weigh([2]float64{float64(size[0]) * float64(pods), float64(size[1]) * float64(pods)}, empty, machines)
+	o.price = v.w.Groups[g].Price * float64(o.fresh)
+	return o
 }
 
 // dropEmpty gives bought machines back that nothing is on any more.

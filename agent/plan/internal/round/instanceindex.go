@@ -6,7 +6,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// instanceIndex say which instance backs which Node, as long as neither the Nodes' names and
+// instanceIndex says which instance backs which Node, as long as neither the Nodes' names and
 // addresses nor the groups' lists of instances change.
 type instanceIndex struct {
 	known  bool
@@ -24,7 +24,7 @@ type indexedGroup struct {
 	instances []cluster.Instance
 }
 
-// stillValid tells whether the constraints still hold, and takes over the Nodes' new values.
+// stillValid tells whether the index still holds, and takes over the Nodes' new values.
 func (t *instanceIndex) stillValid(s *cluster.Snapshot) bool {
 	if !t.known || len(t.nodes) != len(s.Nodes) || len(t.groups) != len(s.Groups) {
 		return false
@@ -45,7 +45,7 @@ func (t *instanceIndex) stillValid(s *cluster.Snapshot) bool {
 	return true
 }
 
-// rebuild constraints instances to Nodes anew.
+// rebuild finds the instance of each Node anew. It costs sorting N, and the instances.
 func (t *instanceIndex) rebuild(w *State) {
 	s := w.Snapshot
 	*t = instanceIndex{known: true, nodes: slices.Clone(s.Nodes), id: cluster.Identify(s.Groups, s.Nodes),

@@ -112,7 +112,7 @@ func New(e *Cache, asked *cluster.Snapshot, m *decision.Memory, p *decision.Poli
 	return w
 }
 
-// Index constraints instances to nodes and pods to nodes, and measures the room.
+// Index finds the instances and the pods of the nodes, and measures the room.
 func (w *State) Index() {
 	changed := w.Cache.Classes.update(w.Snapshot.Classes)
 	w.Dimensions = w.Cache.Classes.space

@@ -214,7 +214,7 @@ func (w *Planner) costReduction(s *decision.Consolidation, list []int) float64 {
 			return 0
 		}
 		to = &w.Groups[g]
-		if growth.Of(w.State, to, s.Machines).Count < s.Machines {
+		if growth.Count(w.State, to, s.Machines) < s.Machines {
 			return 0
 		}
 	}

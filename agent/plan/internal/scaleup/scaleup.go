@@ -209,7 +209,7 @@ func (w *Planner) explain(a *packing.Solution) {
 }
 
 // joinHeld makes one of the reasons from a position on that pods of one class have in
-// several zones. Wants of one class follow each other.
+// several zones. Demands of one class follow each other.
 func (w *Planner) joinHeld(from int) {
 	if w.Topology == nil {
 		return

@@ -186,7 +186,7 @@ func (s *zoneAssignment) lookFor(out []candidateDomain, k *round.Demand) []candi
 			}
 			more := 0
 			if k.Buys {
-				more = growth.Of(w, gr, k.Count()).Count
+				more = growth.Count(w, gr, k.Count())
 			}
 			p.room = min(p.room+(gr.Upcoming+gr.Grow+more)*per, math.MaxInt32)
 			if cost := s.sizeCost[g] * shareOf(size, empty); cost < p.cost {
