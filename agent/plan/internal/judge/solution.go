@@ -11,7 +11,7 @@ import (
 
 // solution is the solution with a purchase, each pod where the model has put it. Where the machines
 // have no room for the pods of the second purchase, or these depend on others, both purchases are made at once.
-// It costs a trial, another one where both are made, one for each group that is bought, and P.
+// It costs a trial, another one where both are made and two more where headroom is left then, one for each group that is bought, and P.
 func (j *judge) solution(t trial) *packing.Solution {
 	x := t.machines
 	j.sim.Limit = 0 // the purchase has been bound once
@@ -20,13 +20,60 @@ func (j *judge) solution(t trial) *packing.Solution {
 	if !slices.Equal(x, t.all) && (t.open > 0 || j.refuses(left)) {
 		x = t.all
 		j.sim.Rollback(m)
-		left, _ = j.run(x, 0, math.Inf(1))
+		left = j.runBoth(&t, m)
 	}
 	stranded := j.stranded(left)
 	s := j.written(x, left, m)
 	j.sim.Rollback(m)
 	s.Reasons = j.reasons(x, stranded)
 	return s
+}
+
+// runBoth is run of both purchases of a trial since a mark. Pods spread over machines that were to stay free for headroom, and a
+// machine more is used as well. Where headroom is left, it gets the machines of the second purchase after the pods have used those of the
+// first: so the contents are remembered, and the next round does not buy again.
+func (j *judge) runBoth(t *trial, m schedsim.Mark) (left map[int]int) {
+	left, _ = j.run(t.all, 0, math.Inf(1))
+	if !j.lacksHeadroom(left) {
+		return left
+	}
+	j.sim.Rollback(m)
+	after, _ := j.run(t.machines, 0, math.Inf(1))
+	first, _ := j.spread(t.machines)
+	both, _ := j.spread(t.all)
+	for g, n := range both {
+		for range n - first[g] {
+			j.add(g)
+		}
+	}
+	for _, headroom := range []bool{false, true} {
+		for _, c := range j.order {
+			if n := after[c]; n > 0 && (j.w.HeadroomName(c) != "") == headroom {
+				after[c] -= j.sim.Bind(c, n)
+			}
+		}
+	}
+	if !j.leavesMore(after, left) {
+		return after
+	}
+	j.sim.Rollback(m)
+	left, _ = j.run(t.all, 0, math.Inf(1))
+	return left
+}
+
+// leavesMore tells whether more is left of a class than otherwise.
+func (j *judge) leavesMore(left, otherwise map[int]int) bool {
+	return slices.ContainsFunc(j.order, func(c int) bool { return left[c] > otherwise[c] })
+}
+
+// lacksHeadroom tells whether pieces of headroom are left that a machine would help.
+func (j *judge) lacksHeadroom(left map[int]int) bool {
+	for c, n := range left {
+		if j.helps(c, n) && j.w.HeadroomName(c) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // refuses tells whether pods are left that depend on others and that a machine would help: no arrangement is known in which
