@@ -16,15 +16,21 @@ type labelIndex struct {
 
 // add adds what takes only labels with one of these values.
 func (x *labelIndex) add(id int32, key string, values ...string) {
+	byValue := x.ofKey(key)
+	for _, v := range slices.Compact(slices.Sorted(slices.Values(values))) {
+		byValue[v] = append(byValue[v], id)
+	}
+}
+
+// ofKey is what has been added with a key, by value.
+func (x *labelIndex) ofKey(key string) map[string][]int32 {
 	if x.byLabel == nil {
 		x.byLabel = map[string]map[string][]int32{}
 	}
 	if x.byLabel[key] == nil {
 		x.byLabel[key] = map[string][]int32{}
 	}
-	for _, v := range slices.Compact(slices.Sorted(slices.Values(values))) {
-		x.byLabel[key][v] = append(x.byLabel[key][v], id)
-	}
+	return x.byLabel[key]
 }
 
 // sharing is how many have been added with one of the values.
@@ -95,6 +101,7 @@ func (x *NodeIndex) May(c *cluster.PodClass) (nodes []int32, all bool) {
 	}
 	for i := range needs {
 		if key := needs[i].Key; x.keys.byLabel[key] == nil {
+			x.keys.ofKey(key) // it has been asked for also where no node has it
 			for n := range x.nodes {
 				if value, has := x.label(n)[key]; has {
 					x.keys.add(int32(n), key, value)
