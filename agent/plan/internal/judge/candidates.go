@@ -59,19 +59,19 @@ func (j *judge) covers() (out [][]int) {
 	for _, g := range j.likely() {
 		sets = append(sets, []int{g})
 	}
-	m := j.sim.Mark()
-	defer j.sim.Rollback(m)
+	m := j.mark()
+	defer j.rollback(m)
 	left := j.waiting()
 	for k, groups := range sets {
 		if k > 0 && j.sim.Steps > j.limit {
 			break
 		}
-		m := j.sim.Mark()
+		m := j.mark()
 		x, rest := make([]int, len(j.cost)), maps.Clone(left)
 		if j.coverLeft(x, rest, groups) > 0 && k > 0 {
 			j.coverLeft(x, rest, j.groups)
 		}
-		j.sim.Rollback(m)
+		j.rollback(m)
 		out = append(out, x)
 	}
 	return out

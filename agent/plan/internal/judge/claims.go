@@ -95,7 +95,7 @@ func (j *judge) repack(left map[int]int, from int) (packed []schedsim.Placement,
 			rooms[i] = slices.Clone(j.sim.Room(i)[:j.w.Dimensions.Len()])
 		}
 	}
-	for _, p := range j.sim.Placed(j.begin) {
+	for _, p := range j.placed(j.begin) {
 		if rooms[p.Node] != nil && !j.constrained(p.Class) {
 			binpack.Sub(rooms[p.Node], j.w.Dimensions.Class(p.Class), -p.Count)
 			count[p.Class] += p.Count
@@ -162,7 +162,7 @@ func (j *judge) arrangement(bound []schedsim.Placement, stuck map[int]int) []sch
 		left[p.Class] -= p.Count
 	}
 	maps.DeleteFunc(left, func(_, n int) bool { return n <= 0 })
-	placed, most := j.sim.Placed(j.begin), 0
+	placed, most := j.placed(j.begin), 0
 	out := placed
 	for _, from := range []int{j.nodes, 0} {
 		packed, extra := j.repack(left, from)

@@ -136,13 +136,13 @@ func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 		return nil
 	}
 	j := w.newJudge(cost, withMarked, contents)
-	defer j.sim.Rollback(j.begin)
+	defer j.rollback(j.begin)
 	defer func() { w.Steps += j.sim.Steps }()
 	nothing := make([]int, len(j.cost))
-	m := j.sim.Mark()
+	m := j.mark()
 	left, ok := j.run(nothing, 0, math.Inf(1))
 	stuck := j.stuckOf(nothing, left)
-	j.sim.Rollback(m)
+	j.rollback(m)
 	if !ok {
 		return nil
 	}

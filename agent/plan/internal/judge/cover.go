@@ -31,12 +31,12 @@ func (j *judge) coverLeft(x []int, left map[int]int, groups []int) (total int) {
 			return total
 		}
 		for first, again := true, true; again && total > 0; first = false {
-			m := j.sim.Mark()
+			m := j.mark()
 			j.add(best)
 			took, fully := j.fill(left)
 			total -= took
 			if took == 0 {
-				j.sim.Rollback(m)
+				j.rollback(m)
 				if first { // with one group alone nothing was tried before
 					return total
 				}
@@ -59,7 +59,7 @@ func (j *judge) worth(x []int, left map[int]int, g int, alone bool) float64 {
 	if alone {
 		return 1
 	}
-	m := j.sim.Mark()
+	m := j.mark()
 	added, value := false, 0.0
 	room := slices.Clone(j.rooms[g])
 	for _, c := range j.order {
@@ -80,7 +80,7 @@ func (j *judge) worth(x []int, left map[int]int, g int, alone bool) float64 {
 		binpack.Sub(room, size, n)
 		value += float64(n) * (binpack.CoreEquivalents(float64(size[0]), float64(size[1])) + 0.01)
 	}
-	j.sim.Rollback(m)
+	j.rollback(m)
 	return value / j.cost[g]
 }
 

@@ -59,7 +59,7 @@ type judge struct {
 	limit      int           // steps of the part that is at work
 	most       int           // steps that the round has left for all parts
 	cut        bool          // the budget of the round has ended the search
-	begin      schedsim.Mark
+	begin      mark
 }
 
 // Judgeable tells whether this round's purchases can be judged: whether it is known whom upcoming
@@ -94,7 +94,7 @@ func (w *Round) newJudge(cost []float64, withMarked bool, contents []content) *j
 	j := &judge{w: w, cost: cost, lost: -1, withMarked: withMarked, most: max(w.Budget-w.Steps, min(judgeSteps, w.Budget))}
 	j.buildCluster()
 	j.sim.Limit = w.Budget // until a purchase has been bound once; a round that cannot do that is packed
-	j.begin = j.sim.Mark()
+	j.begin = j.mark()
 	for i := range w.Demands { // pods for which nothing is bought: they get room on nodes at most
 		if k := &w.Demands[i]; !k.Buys {
 			j.sim.Bind(k.Class, k.Count())
@@ -118,7 +118,7 @@ func (w *Round) newJudge(cost []float64, withMarked bool, contents []content) *j
 	}
 	j.collectGroups()
 	j.collectZones()
-	j.nodes = j.sim.Nodes()
+	j.nodes, j.bought = j.sim.Nodes(), nil
 	j.weighClasses()
 	j.collectReserved()
 	j.placeContents(contents)

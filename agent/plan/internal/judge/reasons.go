@@ -37,8 +37,8 @@ func (j *judge) reasons(x []int, left int) []string {
 
 // leaves is how many pods a purchase strands.
 func (j *judge) leaves(x []int) int {
-	m := j.sim.Mark()
-	defer j.sim.Rollback(m)
+	m := j.mark()
+	defer j.rollback(m)
 	left, _ := j.run(x, 0, math.Inf(1))
 	return j.stranded(left)
 }

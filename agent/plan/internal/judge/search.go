@@ -41,7 +41,7 @@ func (w *Round) judgedWith(cost []float64, withMarked bool) (s, without *packing
 	}
 	w.Steps, w.cut = w.Steps+j.sim.Steps, w.cut || j.cut
 	if !ok {
-		j.sim.Rollback(j.begin)
+		j.rollback(j.begin)
 		return nil, nil
 	}
 	return j.unlessReserved(s)
@@ -53,12 +53,12 @@ func (w *Round) judgedWith(cost []float64, withMarked bool) (s, without *packing
 func (j *judge) unlessReserved(s *packing.Solution) (best, without *packing.Solution) {
 	w := j.w
 	if s.Bought() == 0 || !w.HasReservations() && !w.AnyMarked() {
-		j.sim.Rollback(j.begin)
+		j.rollback(j.begin)
 		return s, nil
 	}
 	nothing := make([]int, len(j.cost))
 	without = j.solution(trial{machines: nothing, all: nothing})
-	j.sim.Rollback(j.begin) // what follows asks the constraints of the cluster as it is
+	j.rollback(j.begin) // what follows asks the constraints of the cluster as it is
 	if !w.HasReservations() {
 		return s, without
 	}
@@ -103,7 +103,7 @@ func (w *Round) JudgePacked(best *packing.Solution) *packing.Solution {
 		w.tooLarge = w.size()
 	}
 	if stands {
-		j.sim.Rollback(j.begin)
+		j.rollback(j.begin)
 		return best
 	}
 	best, _ = j.unlessReserved(best)
@@ -200,8 +200,8 @@ const (
 
 // nothing tells whether nobody is left whom a machine would help.
 func (j *judge) nothing() bool {
-	m := j.sim.Mark()
-	defer j.sim.Rollback(m)
+	m := j.mark()
+	defer j.rollback(m)
 	left, _ := j.run(make([]int, len(j.cost)), 0, math.Inf(1))
 	for c, n := range left {
 		if n > 0 && j.units[c] > 0 {

@@ -6,25 +6,26 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
 )
 
 // solution is the solution with a purchase, each pod where the model has put it. Where the machines
 // have no room for the pods of the second purchase, or these depend on others, both purchases are made at once.
-// It costs a trial, another one where both are made and two more where headroom is left then, one for each group that is bought, and P.
+// It costs a trial, another one where both are made and two more where headroom is left then, coverRefused, one trial for each group
+// that is bought, and P.
 func (j *judge) solution(t trial) *packing.Solution {
 	x := t.machines
 	j.sim.Limit = 0 // the purchase has been bound once
-	m := j.sim.Mark()
+	m := j.mark()
 	left, _ := j.run(x, 0, math.Inf(1))
 	if !slices.Equal(x, t.all) && (t.open > 0 || j.refuses(left)) {
 		x = t.all
-		j.sim.Rollback(m)
+		j.rollback(m)
 		left = j.runBoth(&t, m)
 	}
+	x = j.coverRefused(x, left)
 	stranded := j.stranded(left)
 	s := j.written(x, left, m)
-	j.sim.Rollback(m)
+	j.rollback(m)
 	s.Reasons = j.reasons(x, stranded)
 	return s
 }
@@ -32,20 +33,14 @@ func (j *judge) solution(t trial) *packing.Solution {
 // runBoth is run of both purchases of a trial since a mark. Pods spread over machines that were to stay free for headroom, and a
 // machine more is used as well. Where headroom is left, it gets the machines of the second purchase after the pods have used those of the
 // first: so the contents are remembered, and the next round does not buy again.
-func (j *judge) runBoth(t *trial, m schedsim.Mark) (left map[int]int) {
+func (j *judge) runBoth(t *trial, m mark) (left map[int]int) {
 	left, _ = j.run(t.all, 0, math.Inf(1))
 	if !j.lacksHeadroom(left) {
 		return left
 	}
-	j.sim.Rollback(m)
+	j.rollback(m)
 	after, _ := j.run(t.machines, 0, math.Inf(1))
-	first, _ := j.spread(t.machines)
-	both, _ := j.spread(t.all)
-	for g, n := range both {
-		for range n - first[g] {
-			j.add(g)
-		}
-	}
+	j.addRest(t.machines, t.all)
 	for _, headroom := range []bool{false, true} {
 		for _, c := range j.order {
 			if n := after[c]; n > 0 && (j.w.HeadroomName(c) != "") == headroom {
@@ -56,9 +51,43 @@ func (j *judge) runBoth(t *trial, m schedsim.Mark) (left map[int]int) {
 	if !j.leavesMore(after, left) {
 		return after
 	}
-	j.sim.Rollback(m)
+	j.rollback(m)
 	left, _ = j.run(t.all, 0, math.Inf(1))
 	return left
+}
+
+// addRest adds the machines by which a purchase is larger than another, which has been made.
+func (j *judge) addRest(made, larger []int) {
+	made, _ = j.spread(made)
+	larger, _ = j.spread(larger)
+	for g, n := range larger {
+		for range n - made[g] {
+			j.add(g)
+		}
+	}
+}
+
+// coverRefused buys at once what pods lack that depend on others and that a purchase refuses which has been made, and binds
+// them to it: the steps of the search have ended before it found room for them. The next round would buy the same, before
+// any machine has joined. It costs coverLeft and a binding of these pods.
+func (j *judge) coverRefused(x []int, left map[int]int) []int {
+	if !j.refuses(left) {
+		return x
+	}
+	refused := make(map[int]int)
+	for c, n := range left {
+		if j.helps(c, n) && j.constrained(c) {
+			refused[c] = n - j.stuck[c]
+		}
+	}
+	m, more := j.mark(), slices.Clone(x)
+	j.coverLeft(more, maps.Clone(refused), j.groups)
+	j.rollback(m)
+	j.addRest(x, more)
+	for _, c := range j.order {
+		left[c] -= j.sim.Bind(c, refused[c])
+	}
+	return more
 }
 
 // leavesMore tells whether more is left of a class than otherwise.
@@ -91,7 +120,7 @@ func (j *judge) refuses(left map[int]int) bool {
 func (j *judge) helps(class, left int) bool { return j.units[class] > 0 && left > j.stuck[class] }
 
 // written is the solution with a purchase that has been run since a mark; left are the pods that are left then.
-func (j *judge) written(x []int, left map[int]int, m schedsim.Mark) *packing.Solution {
+func (j *judge) written(x []int, left map[int]int, m mark) *packing.Solution {
 	w := j.w
 	stuck := j.stuckOf(x, left)
 	v := w.NewSolver(j.withMarked)
@@ -121,7 +150,7 @@ func (j *judge) written(x []int, left map[int]int, m schedsim.Mark) *packing.Sol
 			}
 		}
 	}
-	for _, p := range j.arrangement(j.sim.Placed(m), stuck) {
+	for _, p := range j.arrangement(j.placed(m), stuck) {
 		j.assign(v, at, demands[p.Class], p.Node, p.Count)
 	}
 	j.assignReserved(v, demands, stuck)
@@ -147,8 +176,8 @@ func (j *judge) assign(v *packing.Solver, at map[int]int, demands []int, node, c
 
 // stuckOf are those of the pods that a purchase leaves whom no second one would help.
 func (j *judge) stuckOf(x []int, left map[int]int) map[int]int {
-	m := j.sim.Mark()
-	defer j.sim.Rollback(m)
+	m := j.mark()
+	defer j.rollback(m)
 	stuck := maps.Clone(left)
 	j.coverLeft(slices.Clone(x), stuck, j.groups)
 	j.keepHeadroom(stuck)

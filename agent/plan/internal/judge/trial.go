@@ -5,6 +5,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
 )
 
 // trial is a purchase as kube-scheduler would use it.
@@ -45,13 +47,29 @@ func (t *trial) compare(o *trial) int {
 	return cmp.Compare(t.score, o.score)
 }
 
+// mark is a state of the cluster that a trial goes back to.
+type mark struct {
+	sim    schedsim.Mark
+	bought int // how many machines were added
+}
+
+func (j *judge) mark() mark { return mark{j.sim.Mark(), len(j.bought)} }
+
+// rollback takes away what was bound and added since a mark. It costs what was done since then.
+func (j *judge) rollback(m mark) {
+	j.sim.Rollback(m.sim)
+	j.bought = j.bought[:m.bought]
+}
+
+// placed are the pods that were bound since a mark.
+func (j *judge) placed(m mark) []schedsim.Placement { return j.sim.Placed(m.sim) }
+
 // run makes the cluster of a purchase and binds all pods. It returns the pods by class that
 // are left and that no reservation stands for; false: a purchase for them would cost more
 // than most, or the steps of the round do not suffice. The caller rolls back.
 // It costs M machines and Sim.Bind of P in runs of one class.
 func (j *judge) run(x []int, draw int, most float64) (left map[int]int, ok bool) {
 	j.sim.Seed(uint64(draw) + 1)
-	j.bought = j.bought[:0]
 	machines, _ := j.spread(x)
 	for g, n := range machines {
 		for range n {
@@ -139,8 +157,8 @@ func (j *judge) drawn(t trial, draws int, below float64) trial {
 // false: that costs as much as below, or more, or the steps of the round do not suffice.
 // It costs run, coverLeft and keepOnNew.
 func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
-	m := j.sim.Mark()
-	defer j.sim.Rollback(m)
+	m := j.mark()
+	defer j.rollback(m)
 	first := j.price(x)
 	t = trial{machines: x, all: x, score: first, draws: 1}
 	left, ok := j.run(x, draw, below-first)
