@@ -166,11 +166,7 @@ func (j *judge) arrangement(bound []schedsim.Placement, stuck map[int]int) []sch
 	out := placed
 	for _, from := range []int{j.nodes, 0} {
 		packed, extra := j.repack(left, from)
-		sum := 0
-		for _, n := range extra {
-			sum += n
-		}
-		if sum > most {
+		if sum := sumOf(extra); sum > most {
 			most = sum
 			out = slices.DeleteFunc(slices.Clone(placed), func(p schedsim.Placement) bool {
 				return p.Node >= from && j.unused(p.Node) >= 0 && !j.constrained(p.Class)

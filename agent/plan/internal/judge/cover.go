@@ -108,9 +108,7 @@ func (j *judge) constrained(class int) bool {
 // them, so that each machine is filled by itself, and the model is not asked. It costs the
 // machines of different content times the groups times the classes.
 func (j *judge) coverByCount(x []int, left map[int]int, groups []int) (total int) {
-	for _, n := range left {
-		total += n
-	}
+	total = sumOf(left)
 	for total > 0 && !j.sim.Spent() {
 		best, ratio, content := -1, 0.0, []int(nil)
 		for _, g := range groups {

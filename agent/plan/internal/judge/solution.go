@@ -17,12 +17,14 @@ func (j *judge) solution(t trial) *packing.Solution {
 	j.sim.Limit = 0 // the purchase has been bound once
 	m := j.mark()
 	left, _ := j.run(x, 0, math.Inf(1))
-	if !slices.Equal(x, t.all) && (t.open > 0 || j.refuses(left)) {
+	if refused := sumOf(j.refused(left)); !slices.Equal(x, t.all) && (t.open > 0 || refused > 0) {
 		x = t.all
 		j.rollback(m)
 		left = j.runBoth(&t, m)
+		if sumOf(j.refused(left)) < refused { // otherwise others take what is bought for them, until they have all
+			x = j.coverRefused(x, left)
+		}
 	}
-	x = j.coverRefused(x, left)
 	stranded := j.stranded(left)
 	s := j.written(x, left, m)
 	j.rollback(m)
@@ -67,18 +69,13 @@ func (j *judge) addRest(made, larger []int) {
 	}
 }
 
-// coverRefused buys at once what pods lack that depend on others and that a purchase refuses which has been made, and binds
-// them to it: the steps of the search have ended before it found room for them. The next round would buy the same, before
-// any machine has joined. It costs coverLeft and a binding of these pods.
+// coverRefused buys at once what a purchase that has been made refuses (see refused), and binds these pods to it: the steps of
+// the search have ended before it found room for them. The next round would buy the same, before any machine has joined. It
+// costs coverLeft and a binding of these pods.
 func (j *judge) coverRefused(x []int, left map[int]int) []int {
-	if !j.refuses(left) {
+	refused := j.refused(left)
+	if len(refused) == 0 {
 		return x
-	}
-	refused := make(map[int]int)
-	for c, n := range left {
-		if j.helps(c, n) && j.constrained(c) {
-			refused[c] = n - j.stuck[c]
-		}
 	}
 	m, more := j.mark(), slices.Clone(x)
 	j.coverLeft(more, maps.Clone(refused), j.groups)
@@ -105,15 +102,16 @@ func (j *judge) lacksHeadroom(left map[int]int) bool {
 	return false
 }
 
-// refuses tells whether pods are left that depend on others and that a machine would help: no arrangement is known in which
-// the machines have a place for them.
-func (j *judge) refuses(left map[int]int) bool {
+// refused are those of the pods that are left that depend on others and that a machine would help, by class: no arrangement is
+// known in which the machines have a place for them.
+func (j *judge) refused(left map[int]int) map[int]int {
+	refused := make(map[int]int)
 	for c, n := range left {
 		if j.helps(c, n) && j.constrained(c) {
-			return true
+			refused[c] = n - j.stuck[c]
 		}
 	}
-	return false
+	return refused
 }
 
 // helps tells whether a machine would help some of the pods of a class that are left.

@@ -111,6 +111,14 @@ func (j *judge) retry(left map[int]int, draw int) {
 	}
 }
 
+// sumOf is how many pods there are of all classes.
+func sumOf(left map[int]int) (n int) {
+	for _, k := range left {
+		n += k
+	}
+	return n
+}
+
 // isStuck tells whether those who are left are those whom no machine has helped yet.
 func (j *judge) isStuck(left map[int]int) bool {
 	for c, n := range left {
@@ -165,10 +173,7 @@ func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 	if !ok {
 		return t, false
 	}
-	n := 0
-	for _, k := range left {
-		n += k
-	}
+	n := sumOf(left)
 	if t.lost = n; n == 0 || j.isStuck(left) {
 		return t, true
 	}
