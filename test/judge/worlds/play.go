@@ -109,7 +109,8 @@ func (p *player) play(buy buyer) (waiting []*corev1.Pod, err error) {
 }
 
 // countRefused counts the claims that kube-scheduler refuses, whatever it would score: pods that no order of binding puts on
-// the machine that the purchase has for them.
+// the machine that the purchase has for them. Two orders are tried: these pods alone, and where some are refused, all pods in the order in which they
+// wait, the others on the nodes that were there.
 func (p *player) countRefused(joined []orderedMachine, waiting []*corev1.Pod) error {
 	machines := make([][]string, len(p.w.Groups)) // by group, in the order of their numbers
 	for _, m := range joined {
@@ -127,26 +128,29 @@ func (p *player) countRefused(joined []orderedMachine, waiting []*corev1.Pod) er
 		}
 	}
 	p.result.Claimed += len(on)
-	var before []string // nodes that were there: the other pods are to go on them
+	var before []string
 	for _, n := range p.w.Nodes[:len(p.w.Nodes)-len(joined)] {
 		before = append(before, n.Name)
 	}
-	claims := maps.Clone(on)
+	all := maps.Clone(on)
 	for _, pod := range waiting {
 		key := cluster.PodKey(pod.Namespace + "/" + pod.Name)
 		if _, claimed := on[key]; !claimed {
-			claims[key] = before
+			all[key] = before
 		}
 	}
-	refused, err := oracle.Claims(&oracle.World{Nodes: p.w.Nodes, Pods: p.w.Bound, Waiting: waiting, ReplicaSets: p.w.ReplicaSets}, claims)
-	if err != nil {
-		return fmt.Errorf("seed %d: %w", p.seed, err)
-	}
-	for _, key := range refused {
-		if _, claimed := on[key]; claimed {
-			p.result.Refused++
+	least := len(on)
+	for _, claims := range []map[cluster.PodKey][]string{on, all} {
+		refused, err := oracle.Claims(&oracle.World{Nodes: p.w.Nodes, Pods: p.w.Bound, Waiting: waiting, ReplicaSets: p.w.ReplicaSets}, claims)
+		if err != nil {
+			return fmt.Errorf("seed %d: %w", p.seed, err)
+		}
+		refused = slices.DeleteFunc(refused, func(key cluster.PodKey) bool { _, claimed := on[key]; return !claimed })
+		if least = min(least, len(refused)); least == 0 {
+			return nil
 		}
 	}
+	p.result.Refused += least
 	return nil
 }
 

@@ -10,20 +10,14 @@ import (
 
 // solution is the solution with a purchase, each pod where the model has put it. Where the machines
 // have no room for the pods of the second purchase, or these depend on others, both purchases are made at once.
-// It costs a trial, another one where both are made and two more where headroom is left then, coverRefused, one trial for each group
-// that is bought, and P.
+// It costs a trial, those of runBoth and coverRefused, one trial for each group that is bought, and P.
 func (j *judge) solution(t trial) *packing.Solution {
 	x := t.machines
 	j.sim.Limit = 0 // the purchase has been bound once
 	m := j.mark()
 	left, _ := j.run(x, 0, math.Inf(1))
 	if refused := sumOf(j.refused(left)); !slices.Equal(x, t.all) && (t.open > 0 || refused > 0) {
-		x = t.all
-		j.rollback(m)
-		left = j.runBoth(&t, m)
-		if sumOf(j.refused(left)) < refused { // otherwise others take what is bought for them, until they have all
-			x = j.coverRefused(x, left)
-		}
+		x, left = j.coverRefused(&t, refused, m)
 	}
 	stranded := j.stranded(left)
 	s := j.written(x, left, m)
@@ -32,17 +26,50 @@ func (j *judge) solution(t trial) *packing.Solution {
 	return s
 }
 
-// runBoth is run of both purchases of a trial since a mark. Pods spread over machines that were to stay free for headroom, and a
+// coverRefused makes both purchases of a trial at once. Where that refuses fewer pods than the first one did, but still some, the
+// steps of the search have ended before they were covered: they are covered as long as that helps. Where it does not help, other pods take what is
+// bought for these. It costs up to 4 times runBoth and coverLeft.
+func (j *judge) coverRefused(t *trial, refused int, m mark) (x []int, left map[int]int) {
+	x = t.all
+	left = j.runBoth(t.machines, x, m)
+	for range judgeRepairs {
+		rest := j.refused(left)
+		if len(rest) == 0 || sumOf(rest) >= refused {
+			break
+		}
+		refused = sumOf(rest)
+		more := slices.Clone(x)
+		if here := j.sameZones(x); len(here) > 0 {
+			j.coverLeft(more, rest, here)
+		}
+		j.coverLeft(more, rest, j.groups)
+		if slices.Equal(more, x) {
+			break
+		}
+		x = more
+		left = j.runBoth(t.machines, x, m)
+	}
+	return x, left
+}
+
+// runBoth is run of a purchase and a second one, which are all machines, since a mark. Pods spread over machines that were to stay free for headroom, and a
 // machine more is used as well. Where headroom is left, it gets the machines of the second purchase after the pods have used those of the
 // first: so the contents are remembered, and the next round does not buy again.
-func (j *judge) runBoth(t *trial, m mark) (left map[int]int) {
-	left, _ = j.run(t.all, 0, math.Inf(1))
+func (j *judge) runBoth(machines, all []int, m mark) (left map[int]int) {
+	j.rollback(m)
+	left, _ = j.run(all, 0, math.Inf(1))
 	if !j.lacksHeadroom(left) {
 		return left
 	}
 	j.rollback(m)
-	after, _ := j.run(t.machines, 0, math.Inf(1))
-	j.addRest(t.machines, t.all)
+	after, _ := j.run(machines, 0, math.Inf(1))
+	first, _ := j.spread(machines)
+	both, _ := j.spread(all)
+	for g, n := range both {
+		for range n - first[g] {
+			j.add(g)
+		}
+	}
 	for _, headroom := range []bool{false, true} {
 		for _, c := range j.order {
 			if n := after[c]; n > 0 && (j.w.HeadroomName(c) != "") == headroom {
@@ -54,37 +81,8 @@ func (j *judge) runBoth(t *trial, m mark) (left map[int]int) {
 		return after
 	}
 	j.rollback(m)
-	left, _ = j.run(t.all, 0, math.Inf(1))
+	left, _ = j.run(all, 0, math.Inf(1))
 	return left
-}
-
-// addRest adds the machines by which a purchase is larger than another, which has been made.
-func (j *judge) addRest(made, larger []int) {
-	made, _ = j.spread(made)
-	larger, _ = j.spread(larger)
-	for g, n := range larger {
-		for range n - made[g] {
-			j.add(g)
-		}
-	}
-}
-
-// coverRefused buys at once what a purchase that has been made refuses (see refused), and binds these pods to it: the steps of
-// the search have ended before it found room for them. The next round would buy the same, before any machine has joined. It
-// costs coverLeft and a binding of these pods.
-func (j *judge) coverRefused(x []int, left map[int]int) []int {
-	refused := j.refused(left)
-	if len(refused) == 0 {
-		return x
-	}
-	m, more := j.mark(), slices.Clone(x)
-	j.coverLeft(more, maps.Clone(refused), j.groups)
-	j.rollback(m)
-	j.addRest(x, more)
-	for _, c := range j.order {
-		left[c] -= j.sim.Bind(c, refused[c])
-	}
-	return more
 }
 
 // leavesMore tells whether more is left of a class than otherwise.
