@@ -2,8 +2,10 @@ package judge
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 
@@ -128,8 +130,8 @@ func (w *Round) findNodes(l *contentList, of map[cluster.PodKey]machineNumber) {
 }
 
 // AsReserved is the solution that buys nothing and has each pod on the machine that earlier rounds chose for it; nil:
-// there are no contents, or a purchase would still help a pod.
-// It costs a judge and three trials.
+// there are no contents, or a purchase would still help a pod, and would not be overtaken.
+// It costs a judge, three trials and overtaken.
 func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 	contents := w.contents()
 	if len(contents) == 0 {
@@ -146,12 +148,61 @@ func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 	if !ok {
 		return nil
 	}
+	rest := make(map[int]int) // pods that a purchase would help, if it came alone
 	for c, n := range left {
-		if n > stuck[c] {
+		if n <= stuck[c] {
+			continue
+		}
+		if !j.constrained(c) || w.HeadroomName(c) != "" {
 			return nil
 		}
+		rest[c] = n - stuck[c]
 	}
-	return j.solution(trial{machines: nothing, all: nothing})
+	s := j.solution(trial{machines: nothing, all: nothing})
+	if len(rest) > 0 && !j.overtaken(rest) {
+		return nil
+	}
+	return s
+}
+
+// overtaken tells whether other pods would take the machines that a purchase has for some: pods that count on machines
+// which are upcoming, and that these pods keep off. kube-scheduler would bind them when all machines have joined. No pod waits longer
+// for that than a machine may take to join, whatever is bought for others meanwhile. It takes the
+// contents off their machines, and costs coverLeft and a binding of all pods.
+func (j *judge) overtaken(rest map[int]int) bool {
+	due := time.Time{}
+	for _, q := range j.waits {
+		if end := q.created.Time().Add(j.w.Policy.MaxNodeProvisionTime); rest[q.class] > 0 && (due.IsZero() || end.Before(due)) {
+			due = end
+		}
+	}
+	if j.w.Reached(due) {
+		return false
+	}
+	x := make([]int, len(j.cost))
+	j.coverLeft(x, maps.Clone(rest), j.groups)
+	j.rollback(j.joined)
+	machines, _ := j.spread(x)
+	for g, n := range machines {
+		for range n {
+			j.add(g)
+		}
+	}
+	left, late := make(map[int]int), slices.Clone(j.lacking)
+	for c, n := range j.onNodes {
+		late[c] += n - j.early[c]
+	}
+	j.sort(0)
+	for _, r := range runsOf(j.waits, j.early, late) {
+		left[r.class] += r.n - j.sim.Bind(r.class, r.n)
+	}
+	for c, n := range rest {
+		if left[c] < n {
+			return false
+		}
+	}
+	j.w.WakeAt(due)
+	return true
 }
 
 const (

@@ -60,6 +60,8 @@ type judge struct {
 	most       int           // steps that the round has left for all parts
 	cut        bool          // the budget of the round has ended the search
 	begin      mark
+	joined     mark  // upcoming machines are there, and no pod is on one
+	early      []int // by class, pods that have room on a node then
 }
 
 // Judgeable tells whether this round's purchases can be judged: whether it is known whom upcoming
@@ -121,6 +123,7 @@ func (w *Round) newJudge(cost []float64, withMarked bool, contents []content) *j
 	j.nodes, j.bought = j.sim.Nodes(), nil
 	j.weighClasses()
 	j.collectReserved()
+	j.joined, j.early = j.mark(), slices.Clone(j.onNodes)
 	j.placeContents(contents)
 	j.bindWaiting()
 	for _, n := range j.lacking {

@@ -10,46 +10,27 @@ import (
 
 // solution is the solution with a purchase, each pod where the model has put it. Where the machines
 // have no room for the pods of the second purchase, or these depend on others, both purchases are made at once.
-// It costs a trial, those of runBoth and coverRefused, one trial for each group that is bought, and P.
+// It costs a trial, those of runBoth, one trial for each group that is bought, and P.
 func (j *judge) solution(t trial) *packing.Solution {
 	x := t.machines
 	j.sim.Limit = 0 // the purchase has been bound once
 	m := j.mark()
 	left, _ := j.run(x, 0, math.Inf(1))
-	if refused := sumOf(j.refused(left)); !slices.Equal(x, t.all) && (t.open > 0 || refused > 0) {
-		x, left = j.coverRefused(&t, refused, m)
+	refused, headroom := j.refused(left), j.lacksHeadroom(left)
+	if !slices.Equal(x, t.all) && (t.open > 0 || refused > 0 || headroom) {
+		x = t.all
+		left = j.runBoth(t.machines, x, m)
+		if t.open == 0 && !headroom && !j.lacksHeadroom(left) && j.refused(left) >= refused { // other pods take all machines, however many
+			x = t.machines
+			j.rollback(m)
+			left, _ = j.run(x, 0, math.Inf(1))
+		}
 	}
 	stranded := j.stranded(left)
 	s := j.written(x, left, m)
 	j.rollback(m)
 	s.Reasons = j.reasons(x, stranded)
 	return s
-}
-
-// coverRefused makes both purchases of a trial at once. Where that refuses fewer pods than the first one did, but still some, the
-// steps of the search have ended before they were covered: they are covered as long as that helps. Where it does not help, other pods take what is
-// bought for these. It costs up to 4 times runBoth and coverLeft.
-func (j *judge) coverRefused(t *trial, refused int, m mark) (x []int, left map[int]int) {
-	x = t.all
-	left = j.runBoth(t.machines, x, m)
-	for range judgeRepairs {
-		rest := j.refused(left)
-		if len(rest) == 0 || sumOf(rest) >= refused {
-			break
-		}
-		refused = sumOf(rest)
-		more := slices.Clone(x)
-		if here := j.sameZones(x); len(here) > 0 {
-			j.coverLeft(more, rest, here)
-		}
-		j.coverLeft(more, rest, j.groups)
-		if slices.Equal(more, x) {
-			break
-		}
-		x = more
-		left = j.runBoth(t.machines, x, m)
-	}
-	return x, left
 }
 
 // runBoth is run of a purchase and a second one, which are all machines, since a mark. Pods spread over machines that were to stay free for headroom, and a
@@ -100,16 +81,15 @@ func (j *judge) lacksHeadroom(left map[int]int) bool {
 	return false
 }
 
-// refused are those of the pods that are left that depend on others and that a machine would help, by class: no arrangement is
-// known in which the machines have a place for them.
-func (j *judge) refused(left map[int]int) map[int]int {
-	refused := make(map[int]int)
-	for c, n := range left {
-		if j.helps(c, n) && j.constrained(c) {
-			refused[c] = n - j.stuck[c]
+// refused is how many pods are left that depend on others and that a machine would help: no arrangement is known in which
+// the machines have a place for them.
+func (j *judge) refused(left map[int]int) (n int) {
+	for c, k := range left {
+		if j.helps(c, k) && j.constrained(c) {
+			n += k - j.stuck[c]
 		}
 	}
-	return refused
+	return n
 }
 
 // helps tells whether a machine would help some of the pods of a class that are left.

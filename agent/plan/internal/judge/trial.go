@@ -22,10 +22,12 @@ type trial struct {
 }
 
 // What a second purchase costs beside its price, as shares of the whole: for its being one,
-// and for each pod that has to wait for it, by the share of the pods that it is.
+// and for each pod that has to wait for it, by the share of the pods that it is; at most waitingMost where the machines have
+// room for all pods by size. There, pods keep off the machines of others, and machines for all at once can be twice as many.
 const (
 	againCosts   = 0.10
 	waitingCosts = 2.7
+	waitingMost  = 0.40
 )
 
 // better tells whether a trial helps more pods than another, or as many for less.
@@ -199,7 +201,11 @@ func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
 				t.open += k
 			}
 		}
-		t.score = both * (1 + againCosts + waitingCosts*float64(t.left)/float64(max(j.pods, 1)))
+		waiting := waitingCosts * float64(t.left) / float64(max(j.pods, 1))
+		if t.open == 0 {
+			waiting = min(waiting, waitingMost)
+		}
+		t.score = both * (1 + againCosts + waiting)
 	}
 	return t, true
 }
