@@ -175,6 +175,31 @@ func TestFoundClaims(t *testing.T) {
 	}
 }
 
+// TestFoundKeepsOff: pods that keep off the machines of others do not make a purchase dear. It cost 1.4 to 2.2 times what Cluster
+// Autoscaler's rule pays, to spare them the second purchase.
+func TestFoundKeepsOff(t *testing.T) {
+	j, err := oracle.StartJudge(t.Context(), judgeProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	for _, n := range [][2]int{{12, 8}, {40, 30}, {8, 20}, {100, 60}} {
+		var price [2]float64
+		for i, buy := range []buyer{Ours, ClusterAutoscaler} {
+			r, err := Play(j, foundKeepsOff(n[0], n[1]), buy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if price[i] = r.Price; r.Left > 0 || r.Refused > 0 {
+				t.Errorf("%d and %d pods: %d are left, %d claims are refused: %s", n[0], n[1], r.Left, r.Refused, r.Said)
+			}
+		}
+		if price[0] > 1.101*price[1] {
+			t.Errorf("%d and %d pods cost %.2f, %.2f by Cluster Autoscaler's rule", n[0], n[1], price[0], price[1])
+		}
+	}
+}
+
 // TestPurchasesAreWhole: pods that a spread lets in one after the other get one purchase a
 // wave. It once was one or two machines at a time, fourteen times.
 func TestPurchasesAreWhole(t *testing.T) {
