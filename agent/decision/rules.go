@@ -28,7 +28,7 @@ const (
 	RuleHeadroom      = "U23" // headroom that cannot be kept free, and why
 	RuleBalance       = "U24" // a group of a balance set is left out of it: its machines differ too much
 	RuleVolume        = "U25" // a volume of the pod keeps it off every node for now (no claim, unbound claim): no machine would help
-	RuleDeferred      = "U26" // scale-up for pods with affinity or spread, and for pods that had reserved the same machines, waits until upcoming and just ready nodes have been used by the scheduler
+	RuleDeferred      = "U26" // scale-up for pods with affinity or spread, and for pods that had reserved the same machines, waits until upcoming and just ready nodes have been used by the scheduler, or until pods run that would use the machines first
 	RuleCloudBusy     = "U27" // the cloud finishes something else before it takes a change of the group: growth and removals wait for that
 	RuleBurst         = "U28" // more pods of a burst are coming: machines for all that came after its first order are ordered together
 

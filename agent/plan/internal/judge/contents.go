@@ -162,6 +162,7 @@ func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 	if len(rest) > 0 && !j.overtaken(rest) {
 		return nil
 	}
+	s.Overtaken = rest
 	return s
 }
 

@@ -17,17 +17,19 @@ func (j *judge) solution(t trial) *packing.Solution {
 	m := j.mark()
 	left, _ := j.run(x, 0, math.Inf(1))
 	refused, headroom := j.refused(left), j.lacksHeadroom(left)
-	if !slices.Equal(x, t.all) && (t.open > 0 || refused > 0 || headroom) {
+	var overtaken map[int]int
+	if !slices.Equal(x, t.all) && (t.open > 0 || len(refused) > 0 || headroom) {
 		x = t.all
 		left = j.runBoth(t.machines, x, m)
-		if t.open == 0 && !headroom && !j.lacksHeadroom(left) && j.refused(left) >= refused { // other pods take all machines, however many
-			x = t.machines
+		if t.open == 0 && !headroom && !j.lacksHeadroom(left) && sumOf(j.refused(left)) >= sumOf(refused) {
+			x, overtaken = t.machines, refused // other pods take all machines, however many
 			j.rollback(m)
 			left, _ = j.run(x, 0, math.Inf(1))
 		}
 	}
 	stranded := j.stranded(left)
 	s := j.written(x, left, m)
+	s.Overtaken = overtaken
 	j.rollback(m)
 	s.Reasons = j.reasons(x, stranded)
 	return s
@@ -81,15 +83,16 @@ func (j *judge) lacksHeadroom(left map[int]int) bool {
 	return false
 }
 
-// refused is how many pods are left that depend on others and that a machine would help: no arrangement is known in which
-// the machines have a place for them.
-func (j *judge) refused(left map[int]int) (n int) {
-	for c, k := range left {
-		if j.helps(c, k) && j.constrained(c) {
-			n += k - j.stuck[c]
+// refused are those of the pods that are left that depend on others and that a machine would help, by class: no arrangement is
+// known in which the machines have a place for them.
+func (j *judge) refused(left map[int]int) map[int]int {
+	refused := make(map[int]int)
+	for c, n := range left {
+		if j.helps(c, n) && j.constrained(c) {
+			refused[c] = n - j.stuck[c]
 		}
 	}
-	return n
+	return refused
 }
 
 // helps tells whether a machine would help some of the pods of a class that are left.

@@ -34,10 +34,7 @@ func (w *Planner) appendRefusals(out []decision.Refusal, class int, grown []int)
 		g := &w.Groups[i]
 		rule, why := w.whyNot(g, class)
 		if rule == "" {
-			why = "may grow when kube-scheduler has bound the pods that come first"
-			if grown[i] > 0 {
-				why = fmt.Sprintf("grows by %d in this round, and the rest waits for the next", grown[i])
-			}
+			why = fmt.Sprintf("grows by %d in this round, and the rest waits for the next", grown[i])
 		}
 		out = append(out, decision.Refusal{Name: string(g.ID), Rule: rule, Why: why})
 	}

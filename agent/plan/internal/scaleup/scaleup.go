@@ -198,9 +198,13 @@ func (w *Planner) explain(a *packing.Solution) {
 		if coming > 0 {
 			w.HeldPods(k, coming, decision.RuleRoomUpcoming, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
 		}
-		if a.Left[i] > 0 && k.Deferral != "" {
+		switch {
+		case a.Left[i] == 0:
+		case k.Deferral != "":
 			w.HeldPods(k, a.Left[i], cmp.Or(k.DeferralRule, decision.RuleDeferred), k.Deferral)
-		} else if a.Left[i] > 0 {
+		case a.Overtaken[k.Class] > 0:
+			w.HeldPods(k, a.Left[i], decision.RuleDeferred, "kube-scheduler would use machines that are bought now for other pods first: they are bought when those run")
+		default:
 			refusals, words := w.sharedRefusals(k.Class, a.Grow)
 			w.HeldPods(k, a.Left[i], decision.RuleNoGroup, words)
 			w.Plan.Held[len(w.Plan.Held)-1].Groups = refusals
