@@ -24,8 +24,8 @@ func foundSpread() *World {
 	return d.w
 }
 
-// foundKeepsOff is a world in which machines for all pods at once were 44, where two purchases are 20: kube-scheduler puts the pods of
-// web on all machines that there are, and those of db keep off these.
+// foundKeepsOff is a world in which pods of db keep off the machines with pods of web, and kube-scheduler puts the pods of web on all
+// machines that there are. With 40 and 30 pods, machines for all at once were 44, and two purchases need 20.
 func foundKeepsOff(web, db int) *World {
 	d := &drawer{w: &World{Seed: 1}}
 	d.addGroup("a", 8, 64, 0.4)

@@ -109,8 +109,8 @@ func (p *player) play(buy buyer) (waiting []*corev1.Pod, err error) {
 }
 
 // countRefused counts the claims that kube-scheduler refuses, whatever it would score: pods that no order of binding puts on
-// the machine that the purchase has for them. Two orders are tried: these pods alone, and where some are refused, all pods in the order in which they
-// wait, the others on the nodes that were there.
+// the machine that the purchase has for them. Two orders are tried: the claimed pods alone, and, if some of them are refused, all pods
+// in the order in which they wait. The pods without a claim are put on the nodes that were there.
 func (p *player) countRefused(joined []orderedMachine, waiting []*corev1.Pod) error {
 	machines := make([][]string, len(p.w.Groups)) // by group, in the order of their numbers
 	for _, m := range joined {
@@ -128,7 +128,7 @@ func (p *player) countRefused(joined []orderedMachine, waiting []*corev1.Pod) er
 		}
 	}
 	p.result.Claimed += len(on)
-	var before []string
+	var before []string // nodes that were there
 	for _, n := range p.w.Nodes[:len(p.w.Nodes)-len(joined)] {
 		before = append(before, n.Name)
 	}

@@ -17,12 +17,13 @@ import (
 )
 
 var (
-	firstSeed = flag.Uint64("seed", 1, "seed of the first world; 1 to 60 are those of development")
-	count     = flag.Int("worlds", 6, "how many worlds TestWorlds plays")
-	mixes     = flag.Int("mixes", 12, "how many mixes TestMixes plays")
-	rules     = flag.Bool("rules", true, "let the simple rules play too")
-	peers     = flag.String("peers", "", "programs that play too, separated by commas; see Question")
-	unpriced  = flag.Bool("unpriced", false, "do not tell the agent the prices; the rules know them")
+	firstSeed   = flag.Uint64("seed", 1, "seed of the first world; 1 to 60 are those of development")
+	count       = flag.Int("worlds", 6, "how many worlds TestWorlds plays")
+	mixes       = flag.Int("mixes", 12, "how many mixes TestMixes plays")
+	rules       = flag.Bool("rules", true, "let the simple rules play too")
+	peers       = flag.String("peers", "", "programs that play too, separated by commas; see Question")
+	constrained = flag.Bool("constrained", false, "TestWorlds plays the worlds of TestOddWorlds")
+	unpriced    = flag.Bool("unpriced", false, "do not tell the agent the prices; the rules know them")
 )
 
 var judgeProgram string
@@ -80,13 +81,17 @@ func TestWorlds(t *testing.T) {
 		names, buyers = append(names, filepath.Base(program)), append(buyers, p.Buy)
 	}
 	all := make([]tally, len(buyers))
+	draw := Draw
+	if *constrained {
+		draw = DrawOdd
+	}
 	for seed := *firstSeed; seed < *firstSeed+uint64(*count); seed++ {
-		w := Draw(seed)
+		w := draw(seed)
 		var line strings.Builder
 		fmt.Fprintf(&line, "seed %d: %d pods, %d classes, %d tied, %d groups, %d nodes, %d waves", seed, w.Pods(), w.Classes, len(w.Tie), len(w.Groups), len(w.Nodes), len(w.Waves))
 		results := make([]Result, len(buyers))
 		for i, buy := range buyers {
-			w := Draw(seed)
+			w := draw(seed)
 			w.Unpriced = *unpriced
 			if results[i], err = Play(j, w, buy); err != nil {
 				t.Fatal(err)
@@ -158,7 +163,7 @@ func TestFoundWorlds(t *testing.T) {
 }
 
 // TestFoundClaims: a purchase claims no machine for a pod that kube-scheduler's filters keep off it, in the worlds in which it once did
-// (for 24, 11, 27, 1 and 16 pods). The machines that such pods lack are part of the purchase, so that fewer pods are left after it (7 and 18,
+// (for 24, 11, 27 and 16 pods). In 73140, a claim is refused in one order of binding and allowed in another. The machines that such pods lack are part of the purchase, so that fewer pods are left after it (7 and 18,
 // where it was 10 and 27).
 func TestFoundClaims(t *testing.T) {
 	j, err := oracle.StartJudge(t.Context(), judgeProgram)
@@ -166,7 +171,7 @@ func TestFoundClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	for seed, most := range map[uint64]int{65033: 7, 65691: 26, 65734: 18, 73140: 29, 75335: 0} {
+	for seed, most := range map[uint64]int{65033: 7, 65691: 26, 65734: 18, 73140: 26, 75335: 0} {
 		if r, err := Play(j, Draw(seed), Ours); err != nil {
 			t.Fatal(err)
 		} else if r.Refused > 0 || r.Claimed == 0 || r.LeftFirst > most {
@@ -175,8 +180,8 @@ func TestFoundClaims(t *testing.T) {
 	}
 }
 
-// TestFoundKeepsOff: pods that keep off the machines of others do not make a purchase dear. It cost 1.4 to 2.2 times what Cluster
-// Autoscaler's rule pays, to spare them the second purchase.
+// TestFoundKeepsOff: pods that keep off the machines of others do not make a purchase dear. It cost 1.2 to 2.3 times what Cluster
+// Autoscaler's rule pays, so that they need no second purchase.
 func TestFoundKeepsOff(t *testing.T) {
 	j, err := oracle.StartJudge(t.Context(), judgeProgram)
 	if err != nil {

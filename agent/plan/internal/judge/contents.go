@@ -130,7 +130,7 @@ func (w *Round) findNodes(l *contentList, of map[cluster.PodKey]machineNumber) {
 }
 
 // AsReserved is the solution that buys nothing and has each pod on the machine that earlier rounds chose for it; nil:
-// there are no contents, or a purchase would still help a pod, and would not be overtaken.
+// there are no contents, or a purchase would still help a pod that is not overtaken.
 // It costs a judge, three trials and overtaken.
 func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 	contents := w.contents()
@@ -148,7 +148,7 @@ func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 	if !ok {
 		return nil
 	}
-	rest := make(map[int]int) // pods that a purchase would help, if it came alone
+	rest := make(map[int]int) // by class, pods that a purchase would help if no other machine were upcoming
 	for c, n := range left {
 		if n <= stuck[c] {
 			continue
@@ -166,10 +166,10 @@ func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 	return s
 }
 
-// overtaken tells whether other pods would take the machines that a purchase has for some: pods that count on machines
-// which are upcoming, and that these pods keep off. kube-scheduler would bind them when all machines have joined. No pod waits longer
-// for that than a machine may take to join, whatever is bought for others meanwhile. It takes the
-// contents off their machines, and costs coverLeft and a binding of all pods.
+// overtaken tells whether a purchase for some pods is useless now: when its machines and the upcoming ones have joined,
+// kube-scheduler would put the pods that count on the upcoming ones on all of them, and these pods would find none that they may
+// use. No pod waits longer for the others than a machine may take to join. The contents are off their machines afterwards.
+// It costs coverLeft and a binding of all pods.
 func (j *judge) overtaken(rest map[int]int) bool {
 	due := time.Time{}
 	for _, q := range j.waits {
@@ -183,12 +183,7 @@ func (j *judge) overtaken(rest map[int]int) bool {
 	x := make([]int, len(j.cost))
 	j.coverLeft(x, maps.Clone(rest), j.groups)
 	j.rollback(j.joined)
-	machines, _ := j.spread(x)
-	for g, n := range machines {
-		for range n {
-			j.add(g)
-		}
-	}
+	j.addMachines(x)
 	left, late := make(map[int]int), slices.Clone(j.lacking)
 	for c, n := range j.onNodes {
 		late[c] += n - j.early[c]

@@ -60,8 +60,8 @@ type judge struct {
 	most       int           // steps that the round has left for all parts
 	cut        bool          // the budget of the round has ended the search
 	begin      mark
-	joined     mark  // upcoming machines are there, and no pod is on one
-	early      []int // by class, pods that have room on a node then
+	joined     mark  // the upcoming machines have joined, and no pod is on one yet
+	early      []int // by class, pods that had room on a node before these machines
 }
 
 // Judgeable tells whether this round's purchases can be judged: whether it is known whom upcoming

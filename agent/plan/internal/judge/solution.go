@@ -8,25 +8,12 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 )
 
-// solution is the solution with a purchase, each pod where the model has put it. Where the machines
-// have no room for the pods of the second purchase, or these depend on others, both purchases are made at once.
-// It costs a trial, those of runBoth, one trial for each group that is bought, and P.
+// solution is the solution with the purchase of a trial, each pod where the model has put it.
+// It costs finalPurchase, one trial for each group that is bought, and P.
 func (j *judge) solution(t trial) *packing.Solution {
-	x := t.machines
 	j.sim.Limit = 0 // the purchase has been bound once
 	m := j.mark()
-	left, _ := j.run(x, 0, math.Inf(1))
-	refused, headroom := j.refused(left), j.lacksHeadroom(left)
-	var overtaken map[int]int
-	if !slices.Equal(x, t.all) && (t.open > 0 || len(refused) > 0 || headroom) {
-		x = t.all
-		left = j.runBoth(t.machines, x, m)
-		if t.open == 0 && !headroom && !j.lacksHeadroom(left) && sumOf(j.refused(left)) >= sumOf(refused) {
-			x, overtaken = t.machines, refused // other pods take all machines, however many
-			j.rollback(m)
-			left, _ = j.run(x, 0, math.Inf(1))
-		}
-	}
+	x, left, overtaken := j.finalPurchase(&t, m)
 	stranded := j.stranded(left)
 	s := j.written(x, left, m)
 	s.Overtaken = overtaken
@@ -35,19 +22,38 @@ func (j *judge) solution(t trial) *packing.Solution {
 	return s
 }
 
-// runBoth is run of a purchase and a second one, which are all machines, since a mark. Pods spread over machines that were to stay free for headroom, and a
+// finalPurchase makes the first purchase of a trial, or both at once: where the machines have no room for the pods of the second one,
+// and where these depend on others or are headroom. Where other pods would take the machines of the second purchase too, it is not
+// made: the pods that it is for are overtaken. It returns the machines by group and the pods that are left, by class.
+// It costs up to five trials.
+func (j *judge) finalPurchase(t *trial, m mark) (x []int, left, overtaken map[int]int) {
+	left, _ = j.run(t.machines, 0, math.Inf(1))
+	refused, headroom := j.refused(left), j.lacksHeadroom(left)
+	if slices.Equal(t.machines, t.all) || t.open == 0 && len(refused) == 0 && !headroom {
+		return t.machines, left, nil
+	}
+	j.rollback(m)
+	left = j.runBoth(t, m)
+	if t.open > 0 || headroom || j.lacksHeadroom(left) || sumOf(j.refused(left)) < sumOf(refused) {
+		return t.all, left, nil
+	}
+	j.rollback(m)
+	left, _ = j.run(t.machines, 0, math.Inf(1))
+	return t.machines, left, refused
+}
+
+// runBoth makes both purchases of a trial in the cluster of a mark. Pods spread over machines that were to stay free for headroom, and a
 // machine more is used as well. Where headroom is left, it gets the machines of the second purchase after the pods have used those of the
 // first: so the contents are remembered, and the next round does not buy again.
-func (j *judge) runBoth(machines, all []int, m mark) (left map[int]int) {
-	j.rollback(m)
-	left, _ = j.run(all, 0, math.Inf(1))
+func (j *judge) runBoth(t *trial, m mark) (left map[int]int) {
+	left, _ = j.run(t.all, 0, math.Inf(1))
 	if !j.lacksHeadroom(left) {
 		return left
 	}
 	j.rollback(m)
-	after, _ := j.run(machines, 0, math.Inf(1))
-	first, _ := j.spread(machines)
-	both, _ := j.spread(all)
+	after, _ := j.run(t.machines, 0, math.Inf(1))
+	first, _ := j.spread(t.machines)
+	both, _ := j.spread(t.all)
 	for g, n := range both {
 		for range n - first[g] {
 			j.add(g)
@@ -64,7 +70,7 @@ func (j *judge) runBoth(machines, all []int, m mark) (left map[int]int) {
 		return after
 	}
 	j.rollback(m)
-	left, _ = j.run(all, 0, math.Inf(1))
+	left, _ = j.run(t.all, 0, math.Inf(1))
 	return left
 }
 
@@ -83,7 +89,7 @@ func (j *judge) lacksHeadroom(left map[int]int) bool {
 	return false
 }
 
-// refused are those of the pods that are left that depend on others and that a machine would help, by class: no arrangement is
+// refused are the pods, by class, that are left, depend on others, and would be helped by a machine. No arrangement is
 // known in which the machines have a place for them.
 func (j *judge) refused(left map[int]int) map[int]int {
 	refused := make(map[int]int)

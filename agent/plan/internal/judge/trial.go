@@ -49,10 +49,10 @@ func (t *trial) compare(o *trial) int {
 	return cmp.Compare(t.score, o.score)
 }
 
-// mark is a state of the cluster that a trial goes back to.
+// mark is a state of the model that a trial goes back to.
 type mark struct {
 	sim    schedsim.Mark
-	bought int // how many machines were added
+	bought int // how many machines had been added
 }
 
 func (j *judge) mark() mark { return mark{j.sim.Mark(), len(j.bought)} }
@@ -72,12 +72,7 @@ func (j *judge) placed(m mark) []schedsim.Placement { return j.sim.Placed(m.sim)
 // It costs M machines and Sim.Bind of P in runs of one class.
 func (j *judge) run(x []int, draw int, most float64) (left map[int]int, ok bool) {
 	j.sim.Seed(uint64(draw) + 1)
-	machines, _ := j.spread(x)
-	for g, n := range machines {
-		for range n {
-			j.add(g)
-		}
-	}
+	j.addMachines(x)
 	worth := 0.0
 	for _, r := range j.queue(draw) {
 		if n := r.n - j.sim.Bind(r.class, r.n); n > 0 {
@@ -109,6 +104,16 @@ func (j *judge) retry(left map[int]int, draw int) {
 				left[r.class] -= n
 				again = again || n > 0
 			}
+		}
+	}
+}
+
+// addMachines adds the machines of a purchase.
+func (j *judge) addMachines(x []int) {
+	machines, _ := j.spread(x)
+	for g, n := range machines {
+		for range n {
+			j.add(g)
 		}
 	}
 }

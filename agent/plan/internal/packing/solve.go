@@ -33,7 +33,7 @@ type Solution struct {
 	Allocations [][]Allocation // by demand, in the order of the groups
 	Left        []int          // by demand: pods that no group can help
 	Claims      []int          // by demand: pods that are on no machine, and for which machines have room by size (see judge.assignReserved); nil: none
-	Overtaken   map[int]int    // by class: pods that are left since other pods would use the machines that are bought for them now (see judge.overtaken); nil: none
+	Overtaken   map[int]int    // by class: pods that are left because other pods would use machines that were bought for them now (see judge.overtaken); nil: none
 	Reasons     []string       // by group: what kube-scheduler has to do with its machines (see judge.reasons); nil: it was not asked
 }
 

@@ -3,6 +3,7 @@ package scaleup
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 // burst is a round in which pods of some classes wait for machines of some groups. hosts
@@ -81,6 +83,31 @@ func TestJudgeKeepsItsBudget(t *testing.T) {
 		}
 		if !w.Grew {
 			t.Errorf("%s: nothing is bought", c.name)
+		}
+	}
+}
+
+// TestNewMachinesAreBought: a solution has as many new machines of a group as it buys, also where others were tried for pods
+// that no machine helps: five with anti-affinity to each other, on three zones.
+func TestNewMachinesAreBought(t *testing.T) {
+	for seed := range uint64(20) {
+		w := burst(seed, 60, 12, 4, 0)
+		w.Snapshot.Classes[0].PodAntiAffinity = []cluster.PodTerm{{TopologyKey: "topology.kubernetes.io/zone", Namespaces: []string{"n"},
+			Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{"0"}}}}}}
+		w.Topology = topology.Compile(w.State)
+		w.Measure()
+		a := w.Judged()
+		if a == nil || a.Unplaced() != 2 {
+			t.Fatalf("seed %d: %+v", seed, a)
+		}
+		fresh := make([]int, len(w.Groups))
+		for _, b := range a.Bins {
+			if b.Fresh {
+				fresh[b.Group]++
+			}
+		}
+		if !slices.Equal(fresh, a.Grow) {
+			t.Errorf("seed %d: new machines by group %v, bought are %v", seed, fresh, a.Grow)
 		}
 	}
 }

@@ -28,11 +28,12 @@ type Result struct {
 }
 
 // Patience of the loop. kube-scheduler backs off from a pod that it tried in vain, 10 s
-// at most.
+// at most, and the plan gives it a turn on new nodes that is a little longer.
 const (
 	backoff      = 12 * time.Second
 	bindPatience = 60 * time.Second
 	quietFor     = 1500 * time.Millisecond
+	longestTurn  = 30 * time.Second
 	mostRounds   = 6
 )
 
@@ -124,7 +125,7 @@ func (l *loop) addMachine(ctx context.Context, group int) error {
 // run buys until the plan wants nothing more.
 func (l *loop) run(ctx context.Context) (Result, error) {
 	r := Result{Pods: len(l.mix.Pods)}
-	for {
+	for turns := 0; ; {
 		if err := l.settle(ctx); err != nil {
 			return r, err
 		}
@@ -146,6 +147,13 @@ func (l *loop) run(ctx context.Context) (Result, error) {
 		if err != nil {
 			return r, err
 		}
+		if len(promised) == 0 && turns < mostRounds && waitsForTurn(&p) {
+			turns++
+			if err := until(ctx, longestTurn, func() (bool, error) { return !time.Now().Before(p.Wake), l.provision(ctx) }); err != nil {
+				return r, err
+			}
+			continue
+		}
 		if len(promised) == 0 {
 			return r, l.finish(ctx, &p, &s, &r)
 		}
@@ -164,6 +172,12 @@ func (l *loop) run(ctx context.Context) (Result, error) {
 			return r, l.finish(ctx, &p, &s, &r)
 		}
 	}
+}
+
+// waitsForTurn tells whether pods are held until kube-scheduler has had its turn: the plan may buy for them then.
+func waitsForTurn(p *decision.Plan) bool {
+	held := slices.ContainsFunc(p.Held, func(h decision.Held) bool { return h.Kind == "pod" && h.Rule == decision.RuleDeferred })
+	return held && !p.Wake.IsZero() && time.Until(p.Wake) < longestTurn
 }
 
 // buy does what the plan says and returns the pods that it is for.
