@@ -17,8 +17,11 @@ func TestForgedChallengesUseNothingUp(t *testing.T) {
 	}
 	now := time.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC)
 	s.now = func() time.Time { return now }
-	with := func(nonce string) Verdict {
-		return s.beforeSTS(t.Context(), Request{Cluster: "mine", Date: now.Format(dateFormat), Nonce: nonce})
+	source := 0
+	with := func(nonce string) Verdict { // each from an address of its own
+		source++
+		_, v := s.beforeSTS(t.Context(), Request{Cluster: "mine", Date: now.Format(dateFormat), Nonce: nonce}, fmt.Sprintf("10.0.%d.%d:1", source>>8, source&255))
+		return v
 	}
 	for n := range 2 * burst {
 		if v := with(fmt.Sprintf("%080x", n)); v.Rule != "A2" {

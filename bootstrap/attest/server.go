@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/net/netutil"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -79,7 +78,6 @@ type Server struct {
 	limits     *limits
 	ledger     *ledger
 	sts        *sts
-	inFlight   chan struct{}
 	perMachine singleflight.Group
 	now        func() time.Time
 
@@ -98,7 +96,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	return &Server{cfg: cfg, deps: deps, challenges: c, limits: newLimits(), ledger: openLedger(deps.StateDir, deps.Log),
-		sts: newSTS(cfg.Host(), deps.STS), inFlight: make(chan struct{}, maxInFlight), now: time.Now}, nil
+		sts: newSTS(cfg.Host(), deps.STS), now: time.Now}, nil
 }
 
 // Run listens until ctx ends. A listener that cannot be opened, and a certificate that
@@ -137,7 +135,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, beat func()) 
 	server := s.httpServer()
 	done := make(chan error, 1)
 	go func() {
-		done <- server.ServeTLS(netutil.LimitListener(listener, maxConnections), "", "")
+		done <- server.ServeTLS(newFairListener(listener, s.limits, s.now, func() { s.count("A0") }), "", "")
 	}()
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
@@ -183,7 +181,7 @@ func (s *Server) challenge(w http.ResponseWriter, r *http.Request) {
 
 // admits judges A0 but for the allowance of all.
 func (s *Server) admits(r *http.Request) Verdict {
-	if !s.limits.source(r.RemoteAddr, s.now()) {
+	if !s.limits.request(r.RemoteAddr, s.now()) {
 		return Verdict{Rule: "A0", Why: "too many requests from this address", Later: true}
 	}
 	if leads, why := s.deps.MayAct(); !leads {
@@ -218,10 +216,11 @@ func (s *Server) attest(ctx context.Context, r *http.Request) (token Token, inst
 	if err != nil {
 		return no("A1", false, "%s", err)
 	}
-	if v := s.beforeSTS(ctx, req); v.Rule != "" {
+	from, v := s.beforeSTS(ctx, req, r.RemoteAddr)
+	if v.Rule != "" {
 		return Token{}, "", v
 	}
-	caller, v := s.ask(ctx, req)
+	caller, v := s.ask(ctx, req, from)
 	if v.Rule != "" {
 		return Token{}, "", v
 	}
@@ -242,38 +241,37 @@ func (s *Server) attest(ctx context.Context, r *http.Request) (token Token, inst
 	return answer.(Token), instance, Verdict{}
 }
 
-// beforeSTS judges A2 to A4 and the allowance of all, by which STS is not asked in vain.
-func (s *Server) beforeSTS(ctx context.Context, req Request) Verdict {
+// beforeSTS judges A2 to A4 and takes the allowance, so that STS is not asked in vain.
+func (s *Server) beforeSTS(ctx context.Context, req Request, remote string) (*allowance, Verdict) {
 	hashes, err := s.deps.Clusters(ctx)
 	switch {
 	case err != nil:
-		return Verdict{Rule: "A3", Why: "the cluster's CA is not known: " + err.Error(), Later: true}
+		return nil, Verdict{Rule: "A3", Why: "the cluster's CA is not known: " + err.Error(), Later: true}
 	case !slices.Contains(hashes, req.Cluster):
-		return Verdict{Rule: "A3", Why: "the request is for another cluster"}
+		return nil, Verdict{Rule: "A3", Why: "the request is for another cluster"}
 	case req.skew(s.now()) > maxSkew:
-		return Verdict{Rule: "A4", Why: fmt.Sprintf("the machine's clock is off by %s", req.skew(s.now()).Round(time.Second)), Later: true}
+		return nil, Verdict{Rule: "A4", Why: fmt.Sprintf("the machine's clock is off by %s", req.skew(s.now()).Round(time.Second)), Later: true}
 	}
 	until, why := s.challenges.live(req.Nonce, s.now())
 	if why != "" { // before the allowance: a forged challenge must not cost other machines theirs
-		return Verdict{Rule: "A2", Why: why}
+		return nil, Verdict{Rule: "A2", Why: why}
 	}
-	if !s.limits.all.AllowN(s.now(), 1) {
-		return Verdict{Rule: "A0", Why: "too many machines ask at once", Later: true}
+	from := s.limits.attestation(remote, s.now())
+	if from == nil {
+		return nil, Verdict{Rule: "A0", Why: "too many machines ask at once", Later: true}
 	}
 	if why = s.challenges.use(req.Nonce, until, s.now()); why != "" {
-		return Verdict{Rule: "A2", Why: why}
+		return nil, Verdict{Rule: "A2", Why: why}
 	}
-	return Verdict{}
+	return from, Verdict{}
 }
 
 // ask is A5.
-func (s *Server) ask(ctx context.Context, req Request) (Caller, Verdict) {
-	select {
-	case s.inFlight <- struct{}{}:
-		defer func() { <-s.inFlight }()
-	case <-ctx.Done():
+func (s *Server) ask(ctx context.Context, req Request, from *allowance) (Caller, Verdict) {
+	if !from.enter(ctx) {
 		return Caller{}, Verdict{Rule: "A0", Why: "too many questions to STS at once", Later: true}
 	}
+	defer from.leave()
 	caller, err := s.sts.caller(ctx, req)
 	if err != nil {
 		fault, ok := errors.AsType[*stsError](err)
@@ -360,6 +358,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, v Verdict, insta
 	if v.Later {
 		w.Header().Set("Retry-After", "5")
 	}
+	w.Header().Set("Connection", "close") // a refused source keeps no place; in HTTP/2 this ends the connection too
 	text := v.Rule
 	if instance != "" {
 		text += " " + v.Why

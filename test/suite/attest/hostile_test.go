@@ -322,14 +322,14 @@ func TestOneSourceIsHeldBack(t *testing.T) {
 	c, held := r.machine(1), 0
 	for range 60 {
 		res, err := c.Get("https://" + r.address + "/v1/challenge")
-		if err != nil {
-			t.Fatal(err)
+		if err != nil { // its allowance of new connections is used up as well
+			break
 		}
 		if res.StatusCode == http.StatusTooManyRequests && res.Header.Get("Retry-After") != "" {
 			held++
 		}
 	}
-	if held == 0 {
+	if held < 10 {
 		t.Error("sixty requests at once were all answered")
 	}
 	if status, answer := r.join(2, r.instances("workers")[0].ID); status != 200 {

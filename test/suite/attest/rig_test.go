@@ -362,16 +362,24 @@ func (r *rig) machine(n int) *http.Client {
 // nonce asks for a challenge.
 func (r *rig) nonce(c *http.Client) string {
 	r.t.Helper()
-	res, err := c.Get("https://" + r.address + "/v1/challenge")
+	nonce, err := r.tryNonce(c)
 	if err != nil {
 		r.t.Fatal(err)
+	}
+	return nonce
+}
+
+func (r *rig) tryNonce(c *http.Client) (string, error) {
+	res, err := c.Get("https://" + r.address + "/v1/challenge")
+	if err != nil {
+		return "", err
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {
-		r.t.Fatalf("no challenge: %d %s %v", res.StatusCode, text, err)
+		return "", fmt.Errorf("no challenge: %d %s %w", res.StatusCode, text, err)
 	}
-	return strings.TrimSpace(string(text))
+	return strings.TrimSpace(string(text)), nil
 }
 
 // post sends a request, raw where it is bytes.
