@@ -154,6 +154,9 @@ func (s *Service) decide(ctx context.Context, key string, req rules.Request) (ru
 			}
 		} else {
 			f.Inventory = s.sources().Witness(groups, f.Node.ProviderID, req.Node(), req.Parsed)
+			if n, err := s.nodes.Get(req.Node()); err == nil {
+				f.Elder = s.elder(n, req)
+			}
 		}
 		if err != nil && len(groups) == 0 {
 			f.Inventory.Problem = err.Error()

@@ -36,6 +36,9 @@ var spoilt = []struct {
 	{"R4", "twice", Deny, func(r *Request, _ *Facts) { r.Usages = append(r.Usages, "server auth") }},
 	{"R4", "Ed25519 enciphers", Deny, func(r *Request, _ *Facts) { r.Parsed.Key = "Ed25519"; r.Usages = append(r.Usages, "key encipherment") }},
 	{"R5", "small RSA", Deny, func(r *Request, _ *Facts) { r.Parsed.Key, r.Parsed.Bits = "RSA", 1024 }},
+	{"R5", "weak RSA", Deny, func(r *Request, _ *Facts) {
+		r.Parsed.Key, r.Parsed.Bits, r.Parsed.Weakness = "RSA", 2048, "its public exponent is 3"
+	}},
 	{"R5", "P-224", Deny, func(r *Request, _ *Facts) { r.Parsed.Key = "ECDSA P-224" }},
 	{"R6", "email", Deny, func(r *Request, _ *Facts) { r.Parsed.OtherNames = []string{"email"} }},
 	{"R6", "extension", Deny, func(r *Request, _ *Facts) { r.Parsed.OtherExtensions = []string{"2.5.29.19"} }},
@@ -102,7 +105,11 @@ var spoilt = []struct {
 	{"R9", "leader asks for kubernetes", Deny, func(r *Request, f *Facts) { leaderAsks(r, f); r.Parsed.DNS = []string{"kubernetes"} }},
 	{"R9", "leader asks for loopback", Deny, func(r *Request, f *Facts) { leaderAsks(r, f); r.Parsed.IPs = []netip.Addr{addr("127.0.0.1")} }},
 	{"R9", "leader asks for a service address", Deny, func(r *Request, f *Facts) { leaderAsks(r, f); r.Parsed.IPs = []netip.Addr{addr("10.96.0.1")} }},
-	{"R9", "IPv4 in sixteen bytes", Deny, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("::ffff:10.0.0.5")} }},
+	{"R9", "a service address in sixteen bytes", Deny, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("::ffff:10.96.0.1")} }},
+	{"R9", "the API server's address in sixteen bytes", Deny, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("::ffff:10.0.0.1")} }},
+	{"R9", "loopback in sixteen bytes", Deny, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("::ffff:127.0.0.1")} }},
+	{"R14", "foreign address in sixteen bytes", Later, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("::ffff:10.0.0.6")} }},
+	{RuleElder, "an older Node of the machine", Later, func(_ *Request, f *Facts) { f.Elder = &Elder{Name: "ip-10-0-0-5", By: "provider ID " + string(ownID)} }},
 	{"R9", "a worker asks for the leader's address", Deny, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("10.0.0.1")} }},
 	{"R17", "newer request", Later, func(_ *Request, f *Facts) { f.Newer = "csr-2" }},
 	{"R17", "allowance", Later, func(_ *Request, f *Facts) { f.Spent = true }},

@@ -107,10 +107,14 @@ var checks = []check{
 	{"R15", "what the cloud says was read lately", workersOnly, freshInventory},
 	{"R11", "Node and instance name each other, and the instance runs in a managed group", workersOnly, witnessedInstance},
 	{"R12", "the instance was there before the request, and no other claims the name", workersOnly, oneInstance},
+	{RuleElder, "no older Node that reports is of the same machine", workersOnly, noElder},
 	{"R9", "no name or address belongs to another machine", workersOnly, othersNames},
 	{"R13", "the cloud vouches for every name", workersOnly, witnessedNames},
 	{"R14", "the cloud vouches for every address", workersOnly, witnessedAddresses},
 }
+
+// RuleElder holds a Node beside another one of its machine until an operator has looked.
+const RuleElder = "R20"
 
 // RuleInventory is the rule of the verdict that asks for the cloud's inventory.
 const RuleInventory = "R15"
@@ -152,7 +156,7 @@ func listFor(req Request) ([]check, string) {
 	if req.Signer == ClientSigner {
 		return joinChecks, "J0-J16"
 	}
-	return checks, "R0-R17"
+	return checks, "R0-R20"
 }
 
 // judge goes through the checks in their order and tells seen about each. The first
@@ -307,6 +311,9 @@ func usages(req Request, _ Facts) (Action, string) {
 }
 
 func key(req Request, _ Facts) (Action, string) {
+	if req.Parsed.Weakness != "" {
+		return Deny, fmt.Sprintf("the key of kind %s is weak: %s", req.Parsed.Key, req.Parsed.Weakness)
+	}
 	switch req.Parsed.Key {
 	case "ECDSA P-256", "ECDSA P-384", "ECDSA P-521", "Ed25519":
 		return Deny, ""

@@ -88,9 +88,10 @@ func TestDecideApprovesTheHonest(t *testing.T) {
 			}
 			f.Inventory.Instance.Names = r.Parsed.DNS
 		},
-		"ten minutes":        func(r *Request, _ *Facts) { s := int32(MinExpiration); r.ExpirationSeconds = &s },
-		"requester with UID": func(r *Request, f *Facts) { r.UserUID = f.Node.UID },
-		"self of another":    func(_ *Request, f *Facts) { f.Self = &Self{Node: "leader"} },
+		"IPv4 in sixteen bytes": func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("::ffff:10.0.0.5")} },
+		"ten minutes":           func(r *Request, _ *Facts) { s := int32(MinExpiration); r.ExpirationSeconds = &s },
+		"requester with UID":    func(r *Request, f *Facts) { r.UserUID = f.Node.UID },
+		"self of another":       func(_ *Request, f *Facts) { f.Self = &Self{Node: "leader"} },
 		"an operator's machine without launch time": func(_ *Request, f *Facts) {
 			f.Inventory.Instance.Created, f.Inventory.Vouched = time.Time{}, true
 		},
@@ -153,6 +154,7 @@ func byRule(t *testing.T, rule string) {
 	}
 }
 
+func TestR20(t *testing.T) { byRule(t, RuleElder) }
 func TestR0(t *testing.T)  { byRule(t, "R0") }
 func TestR1(t *testing.T)  { byRule(t, "R1") }
 func TestR2(t *testing.T)  { byRule(t, "R2") }

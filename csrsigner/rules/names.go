@@ -93,9 +93,6 @@ func (b *Forbidden) address(raw netip.Addr, exempt bool) string {
 	if !a.IsValid() || a.Zone() != "" {
 		return fmt.Sprintf("address %q is malformed or has a zone", raw)
 	}
-	if raw.Is4In6() {
-		return fmt.Sprintf("address %s is IPv4 in sixteen bytes, which no kubelet writes", raw)
-	}
 	if !exempt && slices.ContainsFunc(b.Addresses, func(o netip.Addr) bool { return CanonicalAddress(o) == a }) {
 		return fmt.Sprintf("address %s belongs to the API server", a)
 	}

@@ -2,9 +2,6 @@ package rules
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/asn1"
@@ -42,6 +39,9 @@ func Parse(raw []byte) Parsed {
 	case len(block.Headers) > 0:
 		return Parsed{Problem: "request has PEM headers"}
 	}
+	if why := derFault(block.Bytes); why != "" {
+		return Parsed{Problem: "request cannot be parsed: " + why}
+	}
 	csr, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
 		return Parsed{Problem: "request cannot be parsed: " + err.Error()}
@@ -62,6 +62,7 @@ func content(csr *x509.CertificateRequest) Parsed {
 	sum := sha256.Sum256(csr.RawSubjectPublicKeyInfo)
 	p := Parsed{DNS: csr.DNSNames, KeyHash: hex.EncodeToString(sum[:])}
 	p.Key, p.Bits = keyKind(csr.PublicKey)
+	p.Weakness = weakness(csr.PublicKey)
 	for _, n := range csr.Subject.Names {
 		value, _ := n.Value.(string) // crypto/x509 refuses what is no string
 		switch {
@@ -95,18 +96,6 @@ var (
 	oidSAN              = asn1.ObjectIdentifier{2, 5, 29, 17}
 	oidExtensionRequest = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 14}
 )
-
-func keyKind(key any) (kind string, bits int) {
-	switch k := key.(type) {
-	case *rsa.PublicKey:
-		return "RSA", k.N.BitLen()
-	case *ecdsa.PublicKey:
-		return "ECDSA " + k.Curve.Params().Name, k.Curve.Params().BitSize
-	case ed25519.PublicKey:
-		return "Ed25519", len(k) * 8
-	}
-	return fmt.Sprintf("%T", key), 0
-}
 
 // otherNames lists the kinds of general names that are neither DNS (2) nor IP (7).
 // crypto/x509 skips those that it has no field for, so the raw bytes are walked.
@@ -153,6 +142,9 @@ func otherAttributes(tbs []byte) []string {
 		}
 		if id.Equal(oidExtensionRequest) {
 			requests += max(1, valuesOf(values))
+			if why := extensionFault(values); why != "" {
+				found = append(found, why)
+			}
 			continue
 		}
 		found = append(found, id.String())

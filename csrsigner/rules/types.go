@@ -55,6 +55,8 @@ type Parsed struct {
 	// Key is "RSA", "ECDSA P-256", "Ed25519" or another name; Bits is the RSA size.
 	Key  string
 	Bits int
+	// Weakness says why a key of a strong kind is not; empty: it is.
+	Weakness string
 	// KeyHash is the SHA-256 of the public key (SubjectPublicKeyInfo), in hex: two
 	// requests with one key come from one machine.
 	KeyHash string
@@ -87,6 +89,8 @@ type Facts struct {
 	MaxAge time.Duration
 	// Taken tells which other Node carries a name that the request asks for.
 	Taken map[string]string
+	// Elder is another Node of the same machine that is older and reports to the API server; nil: there is none (R20).
+	Elder *Elder
 	// Newer names a younger pending request of the same Node (R17).
 	Newer string
 	// Spent tells that the Node's allowance of decisions is used up (R17).
@@ -122,6 +126,12 @@ type Node struct {
 	Deleting     bool
 	ControlPlane bool
 	Ready        bool
+}
+
+// Elder is a Node that another one says to be.
+type Elder struct {
+	Name string
+	By   string // what the two have in common, in words
 }
 
 // Self is what the leader's own host says about itself (R16): the witness for the one

@@ -87,7 +87,7 @@ func hostNames() []csrRow {
 	for what, n := range map[string]string{
 		"wildcard": "*", "wildcard of the domain": "*.ec2.internal", "wildcard within a label": "ip-*.ec2.internal", "empty": "", "dot": ".", "two dots": "a..b",
 		"leading dot": ".ec2.internal", "underscore": "a_b.ec2.internal", "leading hyphen": "-a.ec2.internal", "trailing hyphen": "a-.ec2.internal",
-		"space": "a b.ec2.internal", "NUL": "kubernetes\x00.ec2.internal", "newline": "a\nrule=R0-R17", "escape": "a\x1b[2Jb", "slash": "a/b", "colon": "a:6443",
+		"space": "a b.ec2.internal", "NUL": "kubernetes\x00.ec2.internal", "newline": "a\nrule=R0-R20", "escape": "a\x1b[2Jb", "slash": "a/b", "colon": "a:6443",
 		"percent": "%6bubernetes", "quote": `a" rule="R0`, "address as a name": "10.0.0.9", "IPv6 as a name": "2001:db8::1",
 		"long label": strings.Repeat("a", 64) + ".ec2.internal", "long name": strings.Repeat("a.", 126) + "aa", "8 KiB name": strings.Repeat("abcdefg.", 1024) + "x",
 	} {

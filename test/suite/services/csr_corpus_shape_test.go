@@ -179,7 +179,6 @@ func shapeRows() []csrRow {
 		{name: "names: own name in two cases", threat: "T6", rule: "R7", ask: func(e *csrCase, a *asking) { a.names = append(a.names, dnsName(strings.ToUpper(e.node))) }},
 		{name: "names: own address twice", threat: "T6", rule: "R7", ask: func(e *csrCase, a *asking) { a.names = append(a.names, ipName(e.instance.PrivateIP)) }},
 		{name: "names: own name with a trailing dot", threat: "T6", rule: "R9", ask: func(e *csrCase, a *asking) { a.names = [][]byte{dnsName(e.node + ".")} }},
-		{name: "names: own address in IPv6", threat: "T8", rule: "R9", ask: func(e *csrCase, a *asking) { a.names = [][]byte{ipName("::ffff:" + e.instance.PrivateIP)} }},
 	}
 }
 

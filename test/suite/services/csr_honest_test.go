@@ -98,6 +98,7 @@ func honestAddresses() []csrRow {
 		{name: "IPv4 only, no name", ask: has(v4)},
 		{name: "IPv6 only, no name", ask: has(v6)},
 		{name: "IPv6 only", ask: has(name, v6)},
+		{name: "IPv4 in sixteen bytes", ask: has(name, func(i aws.Instance) []byte { return ipName("::ffff:" + i.PrivateIP) })},
 		{name: "dual stack", ask: has(name, v4, v6)},
 		{name: "dual stack, IPv6 first", ask: has(name, v6, v4)},
 		{name: "dual stack, no name", ask: has(v4, v6)},

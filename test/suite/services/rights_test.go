@@ -266,7 +266,7 @@ func joins(node string) wish {
 
 // serves is a request for a serving certificate.
 func serves(node string) wish {
-	return wish{node: node, user: "system:node:" + node, signer: servingSigner, says: "R0-R17: witnessed", dns: []string{node}, ips: []net.IP{net.IPv4(10, 0, 0, 5)},
+	return wish{node: node, user: "system:node:" + node, signer: servingSigner, says: "R0-R20: witnessed", dns: []string{node}, ips: []net.IP{net.IPv4(10, 0, 0, 5)},
 		groups: []string{"system:nodes", "system:authenticated"}, usages: []certv1.KeyUsage{certv1.UsageDigitalSignature, certv1.UsageServerAuth}}
 }
 
