@@ -116,9 +116,11 @@ func (f *farm) mischief() {
 		return
 	}
 	r := f.worker()
-	switch op := f.IntN(30); {
+	switch op := f.IntN(32); {
 	case r == nil || op < 3:
 		f.launch(f.groups[f.IntN(2)])
+	case op >= 30:
+		f.reuse()
 	case op < 9:
 		f.happens(op, r)
 	case op < 17:
@@ -187,12 +189,8 @@ func (f *farm) isDone(op int, r *rig) {
 }
 
 // lies: a machine joins with another machine's provider ID, a dead one's, or none that
-// there is. Plug-ins of this chaos tell neither names nor addresses, by which a false one
-// is known.
+// there is.
 func (f *farm) lies(victim *rig) {
-	if f.kind == plugIn {
-		return
-	}
 	id := string(victim.id)
 	switch f.IntN(3) {
 	case 0:

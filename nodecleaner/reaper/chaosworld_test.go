@@ -28,6 +28,7 @@ type rig struct {
 	launched time.Time
 	name     string
 	address  netip.Addr
+	uuid     string // its system UUID; empty: its hypervisor has none
 	// deaf tells that its kubelet does not work, or is not heard; skew is its clock's error.
 	deaf  bool
 	out   time.Time // when it was taken out of its group
@@ -91,14 +92,33 @@ func (f *farm) launch(group cluster.GroupID) *rig {
 	form := map[int]string{listsEnds: "aws:///eu-west-1a/i-%017x", forgets: "openstack:///00000000-0000-0000-0000-%012x", plugIn: "plug://vm-%d"}[f.kind]
 	r := &rig{id: cluster.InstanceID(fmt.Sprintf(form, f.born)), group: group, phase: cluster.PhaseRunning, launched: f.now,
 		name: fmt.Sprintf("w%03d", f.born), address: netip.AddrFrom4([4]byte{10, 0, byte(f.born >> 8), byte(f.born)}), heard: f.now}
+	if f.IntN(4) > 0 {
+		r.uuid = fmt.Sprintf("%08x-0000-4000-8000-000000000000", f.born)
+	}
 	f.rigs = append(f.rigs, r)
 	f.join(r, r.name, string(r.id))
 	return r
 }
 
+// reuse starts a machine that gets the name and the address of one that has ended and left no Node, and whose kubelet
+// reports the provider ID of that one: its image has it baked in, or somebody lies.
+func (f *farm) reuse() {
+	for _, dead := range f.rigs {
+		if dead.exists() || dead.group == "" || f.nodes[cluster.NodeName(dead.name)] != nil || f.IntN(3) > 0 {
+			continue
+		}
+		r := f.launch(dead.group)
+		delete(f.nodes, cluster.NodeName(r.name))
+		r.name, r.address = dead.name, dead.address
+		f.join(r, r.name, string(dead.id))
+		r.deaf = f.IntN(2) == 0
+		return
+	}
+}
+
 func (f *farm) join(r *rig, name, providerID string) {
 	n := &cluster.Node{Name: cluster.NodeName(name), UID: cluster.UID(fmt.Sprintf("%s-%d", name, f.born)), ProviderID: providerID, Created: f.now,
-		Ready: cluster.StatusTrue, ReadySince: f.now, Addresses: []string{r.address.String()}}
+		Ready: cluster.StatusTrue, ReadySince: f.now, Addresses: []string{r.address.String()}, SystemUUID: r.uuid}
 	f.nodes[n.Name] = n
 	f.of[n.UID] = r
 }
@@ -143,6 +163,9 @@ func (f *farm) cloudList() []cluster.NodeGroup {
 			i := cluster.Instance{ID: r.id, Phase: r.phase, Member: r.exists(), Created: r.launched}
 			if r.exists() && f.kind != plugIn {
 				i.NodeNames, i.Addresses = []string{r.name}, []netip.Addr{r.address}
+			}
+			if f.kind == plugIn { // its protocol has no launch times
+				i.Created = time.Time{}
 			}
 			g.Instances = append(g.Instances, i)
 		}

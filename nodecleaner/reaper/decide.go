@@ -123,6 +123,9 @@ type Record struct {
 	Lost time.Time `json:"lost,omitzero"`
 	// Known are the names, without domain, and the addresses that it had while it existed.
 	Known string `json:"known,omitempty"`
+	// SystemUUID is that of the Node that was Ready under its provider ID while it existed: what tells two machines apart
+	// where the cloud tells no names and addresses.
+	SystemUUID string `json:"systemUUID,omitempty"`
 }
 
 // Watch is the memory of a Node that is not Ready.
@@ -348,6 +351,7 @@ func newMoment(in Input, m Memory, p Policy) *moment {
 	x.view = newView(in)
 	x.memory.install(in.Now)
 	x.memory.learn(in, x.view, x.nodes)
+	x.view.findNameless(x.memory, p)
 	x.freeze()
 	x.countErrors()
 	x.suspect()

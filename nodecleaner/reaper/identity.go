@@ -23,7 +23,33 @@ func (x *moment) doubt(n cluster.Node) string {
 	if names := x.sharing[machine(n.ProviderID)]; len(names) > 1 {
 		return "Nodes " + strings.Join(names, " and ") + " carry the same provider ID " + n.ProviderID + " (a baked image?): which of them is the instance is not known"
 	}
-	return x.memory.Doubts[n.UID]
+	if why := x.memory.Doubts[n.UID]; why != "" {
+		return why
+	}
+	r := x.memory.Seen[machine(n.ProviderID)]
+	if !r.Absent.IsZero() && n.Created.After(r.Absent) {
+		return "the Node was made after the cloud had stopped listing instance " + n.ProviderID + ": its provider ID may be another machine's"
+	}
+	if id, why := x.heir(n); id != "" {
+		return fmt.Sprintf("instance %s exists, %s, and was launched before the Node was made: the provider ID %s may be false", id, why, n.ProviderID)
+	}
+	return ""
+}
+
+// heir is an instance without a Node that the Node may be of, instead of the one in its provider ID: it was there when the Node
+// was made, and it has the Node's name, or the cloud tells no names. A Node that is older than every such instance
+// makes room (S1). Empty: there is none.
+func (x *moment) heir(n cluster.Node) (id cluster.InstanceID, why string) {
+	own := machine(n.ProviderID)
+	for _, id := range x.view.names[string(n.Name)] {
+		if launched := x.memory.Seen[id].launched(); !x.view.backed[id] && id != own && !n.Created.Before(launched) {
+			return id, "has this Node's name and no other Node"
+		}
+	}
+	if other, ok := x.view.nameless[cloudOf(own)]; ok && other.id != own && !n.Created.Before(other.launched) {
+		return other.id, "has no Node, and the cloud does not tell its name"
+	}
+	return "", ""
 }
 
 // hasFalseID is E7.
@@ -57,6 +83,12 @@ func (x *moment) suspect() {
 func (x *moment) contradiction(n cluster.Node) string {
 	id := machine(n.ProviderID)
 	r := x.memory.Seen[id]
+	switch {
+	case r.SystemUUID != "" && n.SystemUUID != "" && !strings.EqualFold(r.SystemUUID, n.SystemUUID):
+		return fmt.Sprintf("the Node's system UUID is %s, and the machine that was instance %s had %s: its provider ID is another machine's", n.SystemUUID, n.ProviderID, r.SystemUUID)
+	case !r.Gone.IsZero() && n.Created.After(r.Gone):
+		return "the Node was made after instance " + n.ProviderID + " had ended: its provider ID is another machine's"
+	}
 	if x.known(n, r) {
 		return "" // the cloud itself gives the instance this Node's name and address
 	}
@@ -68,8 +100,6 @@ func (x *moment) contradiction(n cluster.Node) string {
 		return fmt.Sprintf("neither the name nor any address of the Node is one of instance %s (%s): its provider ID may be another machine's", n.ProviderID, r.Known)
 	case n.Ready != cluster.StatusTrue || r.Gone.IsZero():
 		return ""
-	case n.Created.After(r.Gone):
-		return "the Node was made and became Ready after instance " + n.ProviderID + " had ended: its provider ID is another machine's"
 	case x.in.Outage == "" && x.frozen == "" && x.in.Now.Sub(r.Gone) > ghostFor:
 		return "the Node was Ready long after instance " + n.ProviderID + " had ended: its provider ID is another machine's"
 	}

@@ -44,6 +44,13 @@ type view struct {
 	at        time.Time                       // the oldest ReadAt of all groups
 	backed    map[cluster.InstanceID]bool     // instances that have a Node
 	accounts  int                             // number of accounts of the groups that are declared in a file
+	nameless  map[string]nameless             // by cloud, of the instances without Node whose names the cloud does not tell, the first to be launched
+}
+
+// nameless is an instance that any Node may be of.
+type nameless struct {
+	id       cluster.InstanceID
+	launched time.Time // at the earliest
 }
 
 // machine is the one form in which this package compares provider IDs. OpenStack's provider
@@ -84,6 +91,24 @@ func newView(in Input) *view {
 		v.backed[machine(n.ProviderID)] = true
 	}
 	return v
+}
+
+// findNameless fills nameless. An instance whose launch time the cloud does not tell may have been launched some time before
+// it was first listed.
+func (v *view) findNameless(m Memory, p Policy) {
+	v.nameless = map[string]nameless{}
+	for id, f := range v.instances {
+		if f.instance.Phase == cluster.PhaseGone || v.backed[id] || len(f.instance.NodeNames) > 0 {
+			continue
+		}
+		launched := f.instance.Created
+		if launched.IsZero() {
+			launched = m.Seen[id].First.Add(-p.Grace)
+		}
+		if first, ok := v.nameless[cloudOf(id)]; !ok || launched.Before(first.launched) || launched.Equal(first.launched) && id < first.id {
+			v.nameless[cloudOf(id)] = nameless{id, launched}
+		}
+	}
 }
 
 func (v *view) add(g *cluster.NodeGroup) {
@@ -252,6 +277,7 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 		present[id] = true
 		m.rebuild(n, id, v)
 		m.remember(n, v, sent[id])
+		m.recognize(n, v)
 		m.miss(id, v)
 	}
 	maps.DeleteFunc(m.Seen, func(id cluster.InstanceID, r Record) bool {
@@ -294,6 +320,19 @@ func (m *Memory) remember(n cluster.Node, v *view, sent bool) {
 	default:
 		return
 	}
+	m.Seen[id] = r
+}
+
+// recognize stores the system UUID of a Node that is Ready while its instance is listed alive. The first one stays: it
+// was there before anybody could take its provider ID.
+func (m *Memory) recognize(n cluster.Node, v *view) {
+	id := machine(n.ProviderID)
+	r, ok := m.Seen[id]
+	f, listed := v.instances[id]
+	if !ok || r.SystemUUID != "" || n.SystemUUID == "" || n.Ready != cluster.StatusTrue || !listed || f.instance.Phase != cluster.PhaseRunning || f.group.Stale != "" {
+		return
+	}
+	r.SystemUUID = n.SystemUUID
 	m.Seen[id] = r
 }
 

@@ -270,9 +270,10 @@ var stories = []story{
 	}, "", "E2"},
 	{"E6 young", func(w *world) {
 		w.node(0).Created = noon.Add(12 * time.Minute)
+		w.pass(13 * time.Minute)
 		w.lose(0) // its condition says an older time than its creation
 		w.vanish(0)
-		w.pass(20 * time.Minute)
+		w.pass(7 * time.Minute)
 	}, "", "E6"},
 	{"E6 is no matter of the terminated", func(w *world) {
 		w.node(0).Created = noon
@@ -786,6 +787,37 @@ func init() {
 			w.in.Groups = w.in.Groups[1:]
 			w.pass(2 * time.Hour)
 		}, "", "G0"},
+		{"E7 a new machine of the reused name reports the dead machine's ID", func(w *world) {
+			w.lose(0)
+			w.vanish(0)
+			w.join(cluster.Instance{ID: "aws:///z/i-new", Phase: cluster.PhaseRunning, Member: true, Created: noon, NodeNames: []string{"n00"}})
+			w.node(0).Created = noon.Add(time.Minute)
+			w.pass(2 * time.Hour)
+		}, "", "E7"},
+		{"E7 made after its instance was terminated, never Ready", func(w *world) {
+			w.lose(0)
+			w.phase(0, cluster.PhaseGone)
+			w.pass(10 * time.Second)
+			w.node(0).Created = w.in.Now.Add(time.Second)
+			w.node(0).UID = "again"
+			w.pass(2 * time.Hour)
+		}, "", "E7"},
+		{"E7 made after its instance was listed no more", func(w *world) {
+			w.lose(0)
+			w.vanish(0)
+			w.pass(10 * time.Second)
+			w.node(0).Created = w.in.Now.Add(time.Second)
+			w.node(0).UID = "again"
+			w.pass(2 * time.Hour)
+		}, "", "E7"},
+		{"E7 another machine's system UUID", func(w *world) {
+			w.node(0).SystemUUID = "11111111-2222-3333-4444-555555555555"
+			w.pass(time.Minute)
+			w.node(0).SystemUUID = "66666666-2222-3333-4444-555555555555"
+			w.lose(0)
+			w.vanish(0)
+			w.pass(2 * time.Hour)
+		}, "", "E7"},
 		{"E7 two Nodes of one instance", func(w *world) {
 			w.node(1).ProviderID = string(id(0))
 			w.lose(0)
