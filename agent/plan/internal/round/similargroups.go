@@ -5,10 +5,8 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // How much the machines of similar groups may differ (Cluster Autoscaler's
@@ -82,7 +80,7 @@ func (w *State) unequal(a, b *Group, memory, share float64) string {
 		return fmt.Sprintf("%d MiB of memory against %d", cb.Memory>>20, ca.Memory>>20)
 	}
 	if !maps.Equal(ca.Extended, cb.Extended) {
-		return "other extended resources"
+		return "its extended resources are others"
 	}
 	aa, ab := &a.Template.Allocatable, &b.Template.Allocatable
 	if far(aa.MilliCPU, ab.MilliCPU, share) || far(aa.Memory, ab.Memory, share) || far(aa.EphemeralStorage, ab.EphemeralStorage, share) || far(aa.Pods, ab.Pods, share) {
@@ -129,23 +127,4 @@ func SameTaints(a, b []cluster.Taint) bool {
 		return !slices.ContainsFunc(a, func(t cluster.Taint) bool { return !slices.Contains(b, t) })
 	}
 	return within(a, b) && within(b, a)
-}
-
-// JudgeBalance names the groups that are left out of the set that they were put into.
-func (w *State) JudgeBalance() {
-	first := map[string]*Group{}
-	for i := range w.Groups {
-		g := &w.Groups[i]
-		if g.Balance == "" || g.Template.Unknown != "" {
-			continue
-		}
-		one := first[g.Balance]
-		if one == nil {
-			first[g.Balance] = g
-			continue
-		}
-		if why := w.unequal(one, g, namedDifference, namedDifference); why != "" {
-			w.Held("group", string(g.ID), decision.RuleBalance, "not balanced with group %s of set %s: %s; put groups with like machines into a set", one.ID, strings.TrimSpace(g.Balance), why)
-		}
-	}
 }
