@@ -27,10 +27,10 @@ const (
 	RuleGroupHealth   = "U22" // too many nodes of the group are not Ready: it is not grown
 	RuleHeadroom      = "U23" // headroom that cannot be kept free, and why
 	RuleBalance       = "U24" // a group of a balance set is left out of it: its machines differ too much
-	RuleVolume        = "U25" // a volume of the pod keeps it off every node for now (no claim, unbound claim): no machine would help
-	RuleDeferred      = "U26" // scale-up for pods with affinity or spread, and for pods that had reserved the same machines, waits until upcoming and just ready nodes have been used by the scheduler, or until pods run that would use the machines first
-	RuleCloudBusy     = "U27" // the cloud finishes something else before it takes a change of the group: growth and removals wait for that
-	RuleBurst         = "U28" // more pods of a burst are coming: machines for all that came after its first order are ordered together
+	RuleVolume        = "U25" // a volume of the pod keeps it off every node for now (its claim is missing or not bound): the agent buys no machine, because kube-scheduler would not place the pod on it
+	RuleDeferred      = "U26" // the agent buys no machine for the pod yet: kube-scheduler has still to place pods on nodes that are upcoming or have just become Ready, or it would put other pods on the new machine first (for pods with affinity or spread, and for pods that count on the same machines as these)
+	RuleCloudBusy     = "U27" // the cloud still carries out another change of the group: the agent changes its size and ends its machines only after that
+	RuleBurst         = "U28" // more pods of a burst are coming: the agent orders machines for all pods that came after its first order at once
 
 	RuleStale     = "H1" // the Kubernetes facts may be old: nothing is deleted
 	RuleUnhealthy = "H2" // too many nodes are not Ready: nothing is deleted

@@ -155,7 +155,7 @@ pods low 1 cpu=10m prio=-20
 		"big-001": {"no node has room for it and no node group can help", "0/3 node groups can help: 1 Insufficient memory, 1 node(s) had untolerated taint {team: x}, 2 Insufficient cpu",
 			"0/3 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 1 node(s) were unschedulable", "U5"},
 		"default/small-000": {"room on a node", "U1"},
-		"fresh-000":         {"the scheduler has not judged it yet"},
+		"fresh-000":         {"kube-scheduler has not judged it yet"},
 		"naked-000":         {"it is bound to node n1", "it keeps its node", "no controller"},
 		"gated-000":         {"scheduling gates"},
 		"ds-000":            {"a machine is never bought for it"},

@@ -42,7 +42,7 @@ func Hold(w *round.State) {
 	if due.IsZero() || w.Reached(due) {
 		return
 	}
-	why := fmt.Sprintf("more pods of a burst are coming: machines were ordered at %s; those for the pods since then are ordered together when no more come, by %s at the latest", round.Stamp(at), round.Stamp(end))
+	why := fmt.Sprintf("more pods of a burst are coming: the agent ordered machines at %s, and orders machines for all later pods at once when no more pods come, at %s at the latest", round.Stamp(at), round.Stamp(end))
 	for i := range w.Demands {
 		if k := &w.Demands[i]; k.Buys && (k.Headroom != "" || late.classes[k.Class]) {
 			k.Buys, k.Deferral, k.DeferralRule = false, why, decision.RuleBurst

@@ -86,7 +86,7 @@ func (e *explainer) terminalState(pod *cluster.Pod) (state, words string) {
 	case pod.Mirror || round.Daemon(pod):
 		return "daemon", "it belongs to one node (a static pod or a DaemonSet's): a machine is never bought for it; room for it is kept on every node that it would run on"
 	case pod.Gated:
-		return "gated", "it has scheduling gates: the scheduler does not look at it before who set them takes them away, so nothing is bought for it"
+		return "gated", "it has scheduling gates: kube-scheduler does not look at it, and the agent buys no machine for it, before the controller that set the gates removes them"
 	case pod.Nominated != "":
 		return "nominated", fmt.Sprintf("the scheduler has nominated it for node %s and waits for pods of lower priority to leave: its room is kept there", pod.Nominated)
 	}
@@ -220,7 +220,7 @@ func (e *explainer) podSummary(pod *cluster.Pod, f *decision.PodFacts) string {
 	case len(e.out.Verdicts) > 1:
 		return fmt.Sprintf("%d pods like it wait, and they fare differently", f.Alike)
 	case pod.Unschedulable.IsZero():
-		return "the scheduler has not judged it yet: nothing is bought before it says Unschedulable, and the room that it may need is kept"
+		return "kube-scheduler has not judged it yet: the agent buys no machine before the pod is marked Unschedulable, and keeps the room that the pod may need"
 	}
 	return "nothing is known about it: look again in a moment"
 }

@@ -37,7 +37,7 @@ func (w *Planner) deferDemands() (any bool) {
 		switch {
 		case !k.Buys:
 		case forgot:
-			k.Deferral = "machines are coming and it is not remembered for whom (a restart, or somebody else asked for them): while pods wait that depend on where others are, nothing is bought before these machines are there"
+			k.Deferral = "machines are coming, and the agent does not know for which pods (it was restarted, or somebody else asked for them): because pending pods depend on where other pods run, it buys no machine before these have become Ready"
 			k.Buys, any = false, true
 		case k.Headroom == "" && w.Topology.Constrained[k.Class]:
 			any = w.deferDemand(k, ready, judged) || any
@@ -59,7 +59,7 @@ func (w *Planner) deferDemand(k *round.Demand, ready []int, judged []cluster.Mom
 		return false
 	}
 	w.WakeAt(due)
-	k.Deferral = fmt.Sprintf("node %s has just become Ready: the scheduler's turn is until %s", w.Nodes[n].Name, round.Stamp(due))
+	k.Deferral = fmt.Sprintf("node %s has just become Ready: the agent buys no machine for the pod before kube-scheduler has tried it there, at the latest until %s", w.Nodes[n].Name, round.Stamp(due))
 	k.Buys = false
 	return true
 }

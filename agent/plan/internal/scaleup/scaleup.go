@@ -203,7 +203,7 @@ func (w *Planner) explain(a *packing.Solution) {
 		case k.Deferral != "":
 			w.HeldPods(k, a.Left[i], cmp.Or(k.DeferralRule, decision.RuleDeferred), k.Deferral)
 		case a.Overtaken[k.Class] > 0:
-			w.HeldPods(k, a.Left[i], decision.RuleDeferred, "kube-scheduler would use machines that are bought now for other pods first: they are bought when those run")
+			w.HeldPods(k, a.Left[i], decision.RuleDeferred, "kube-scheduler would put other pods on a machine that is bought now: the agent buys one for this pod when those run")
 		default:
 			refusals, words := w.sharedRefusals(k.Class, a.Grow)
 			w.HeldPods(k, a.Left[i], decision.RuleNoGroup, words)
