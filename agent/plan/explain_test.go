@@ -45,6 +45,9 @@ func noContradiction(t *testing.T, s cluster.Snapshot, m decision.Memory, p deci
 			failing(t, h, x)
 		}
 	}
+	for _, n := range s.Nodes {
+		oneTruth(t, s, m, p, n, got)
+	}
 	for i := range s.Groups {
 		id := s.Groups[i].ID
 		x := Explain(s, m, p, decision.Query{Kind: "group", Name: string(id)})

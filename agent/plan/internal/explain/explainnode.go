@@ -34,6 +34,7 @@ func (e *explainer) node() {
 	f := &decision.NodeFacts{State: stateNames[n.State], Utilisation: w.Utilisation(n), Limit: w.Threshold(n), UnreadyFrom: e.end.Next.Unready[n.Name]}
 	e.out.Node = f
 	e.out.Verdicts = append(e.actionsOn(n.Name), e.heldOf("node", e.q.Name)...)
+	e.addReplacement(n)
 	if n.Group >= 0 {
 		f.Group, f.Instance, f.Phase = w.Groups[n.Group].ID, n.Instance.ID, n.Instance.Phase
 	}
@@ -44,7 +45,7 @@ func (e *explainer) node() {
 		e.drainOf(i, f)
 		e.checks(i, f)
 	}
-	e.out.Summary = e.nodeSummary(n, f)
+	e.out.Summary = e.nodeSummary(n)
 }
 
 // interruption tells of a node whose machine the cloud ends: nothing but budgets counts.
@@ -196,46 +197,6 @@ func (e *explainer) clusterHolds(g *round.Group, add func(rule string, fails boo
 	if rule, why := e.down.ScaleDown.DeletionsFrozen(g); rule != "" {
 		add(rule, true, why, "")
 	}
-}
-
-// nodeSummary says in one sentence whether the node stays, and why.
-func (e *explainer) nodeSummary(n *round.Node, f *decision.NodeFacts) string {
-	switch {
-	case n.ControlPlane:
-		return "it stays: a control-plane node is never touched"
-	case n.Group < 0:
-		return "it stays: no node group of the agent's has an instance for it, so it is not the agent's to remove (its provider ID is " + orNone(n.ProviderID) + ")"
-	case len(e.out.Verdicts) > 0 && e.isRemoved():
-		return "it goes: " + e.out.Verdicts[0].Why
-	case len(e.out.Verdicts) > 0:
-		return "it stays: " + e.out.Verdicts[0].Why
-	case n.Deleting:
-		return "it is being deleted"
-	case n.State == round.StateUpcoming:
-		return "it is starting: pods count on it, and it is not looked at for removal before " + e.at(n.Created.Add(e.end.Policy.MaxNodeStartupTime))
-	}
-	for _, c := range f.Checks {
-		if !c.OK {
-			return "it stays: " + c.Why
-		}
-	}
-	return "it stays"
-}
-
-// isRemoved tells whether the plan is emptying or removing the node that is asked for.
-func (e *explainer) isRemoved() bool {
-	switch e.out.Verdicts[0].Rule {
-	case decision.RuleUnneeded, decision.RuleUnready, decision.RuleRequested, decision.RuleEmpty, decision.RuleResume, decision.RuleDraining, decision.RuleInterrupted:
-		return true
-	}
-	return false
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "not set"
-	}
-	return s
 }
 
 // destination looks for room for one pod alone, as tryRelocate does for all together.

@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// TestNodeHasOneTruth plays drawn worlds for some rounds, with consolidation and without, and
+// holds what Explain says of each node against what the plan does with it.
+func TestNodeHasOneTruth(t *testing.T) {
+	first, times := drawn(t)
+	said := map[string]int{}
+	for seed := first; seed < first+uint64(150*times); seed++ {
+		r := rand.New(rand.NewPCG(seed, 39))
+		w := &teller{t: t}
+		if w.s, w.m, w.p = someWorld(r); seed%2 == 0 {
+			w = calmWorld(t, r)
+		}
+		w.p.Consolidate, w.p.ConsolidateAfter = pick(r, "always", "always", "priced", "off"), 0
+		w.p.UnneededFor, w.p.DelayAfterAdd = pick(r, 0, time.Minute, time.Hour), 0
+		for range 10 {
+			var m decision.Memory
+			w.last, m = Decide(w.s, w.m, w.p)
+			for _, n := range w.s.Nodes {
+				said[oneTruth(t, w.s, w.m, w.p, n, w.last)]++
+			}
+			if t.Failed() {
+				t.Fatalf("seed %d\n%s", seed, w.last)
+			}
+			w.m, w.s.Outcomes = m, nil
+			w.line("accept")
+			w.line("pass 20s")
+		}
+	}
+	t.Logf("%v", said)
+	for _, kind := range []string{"it goes", "it stays", "it goes when the machines that replace it are Ready", "it is starting"} {
+		if said[kind] == 0 {
+			t.Errorf("%q was never said", kind)
+		}
+	}
+}
+
+// calmWorld is a drawn cluster in which nothing is pending or ends, so that nodes are replaced.
+func calmWorld(t *testing.T, r *rand.Rand) *teller {
+	t.Helper()
+	w := told(t, "")
+	for g := range 1 + r.IntN(3) {
+		cpu, n := pick(r, 2, 4, 8), 1+r.IntN(4)
+		w.line(fmt.Sprintf("group g%d %d..9 cpu=%dm mem=%dGi target=%d price=%.2f", g, r.IntN(2), cpu*1000, cpu*4, n, float64(cpu)*(0.03+r.Float64()/20)))
+		for i := range n {
+			node := fmt.Sprintf("g%d-%d", g, i)
+			w.line(fmt.Sprintf("node %s group=g%d age=2h", node, g))
+			w.line(fmt.Sprintf("pods %s %d cpu=%dm mem=%dMi on=%s", node, 1+r.IntN(3), 100*cpu*(1+r.IntN(4)), 100*(1+r.IntN(10)), node))
+		}
+	}
+	return w
+}
+
+// oneTruth checks that the summary of a node says of it what the plan does: it never stays while
+// an action removes it, and it goes only where an action, a mark or the cloud removes it. It
+// returns how the summary begins.
+func oneTruth(t *testing.T, s cluster.Snapshot, m decision.Memory, p decision.Policy, n *cluster.Node, got decision.Plan) string {
+	t.Helper()
+	removed, kept := actionsOn(got, n.Name)
+	x := Explain(s, m, p, decision.Query{Kind: "node", Name: string(n.Name)})
+	_, after := Decide(s, m, p)
+	_, told := after.Deleted[x.Node.Instance]
+	replaced := after.Consolidation != nil && !after.Consolidation.Started.IsZero() && slices.Contains(after.Consolidation.Nodes, n.Name)
+	marked := round.ToBeDeleted(n) && round.CordonedByUs(n)
+	ends := told || x.Node.Phase == cluster.PhaseDeleting || x.Node.Phase == cluster.PhaseGone || interrupted(s, x.Node.Instance)
+	goes, stays := strings.HasPrefix(x.Summary, "it goes"), strings.HasPrefix(x.Summary, "it stays")
+	switch {
+	case removed != "" && !goes:
+		t.Errorf("%s\nbut explain node %s says %q", removed, n.Name, x.Summary)
+	case kept != "" && !stays:
+		t.Errorf("%s\nbut explain node %s says %q", kept, n.Name, x.Summary)
+	case kept == "" && (marked || replaced || ends) && stays && !n.ControlPlane:
+		t.Errorf("node %s: marked by the agent %v, being replaced %v, its machine ends %v; and explain says %q", n.Name, marked, replaced, ends, x.Summary)
+	case goes && removed == "" && !marked && !ends && !replaced:
+		t.Errorf("nothing removes node %s, and explain says %q", n.Name, x.Summary)
+	case x.Summary == "" || strings.HasSuffix(x.Summary, ": "):
+		t.Errorf("explain node %s says %q", n.Name, x.Summary)
+	}
+	begins, _, _ := strings.Cut(x.Summary, ":")
+	return begins
+}
+
+// actionsOn are the last action of a plan that removes a node, and the last one that keeps it.
+func actionsOn(p decision.Plan, name cluster.NodeName) (removed, kept string) {
+	for _, a := range p.Actions {
+		switch x := a.(type) {
+		case decision.Cordon:
+			if x.Node == name {
+				removed = a.String()
+			}
+		case decision.Evict:
+			if x.Node == name {
+				removed = a.String()
+			}
+		case decision.Terminate:
+			if x.Node == name {
+				removed = a.String()
+			}
+		case decision.Uncordon:
+			if x.Node == name {
+				kept = a.String()
+			}
+		}
+	}
+	return removed, kept
+}
+
+// interrupted tells whether the cloud ends an instance of its own accord.
+func interrupted(s cluster.Snapshot, id cluster.InstanceID) bool {
+	return slices.ContainsFunc(s.Groups, func(g cluster.NodeGroup) bool {
+		return slices.ContainsFunc(g.Instances, func(in cluster.Instance) bool { return in.ID == id && in.Interruption != nil })
+	})
+}
+
+// TestExplainConsolidated asks about a node in each round of its replacement.
+func TestExplainConsolidated(t *testing.T) {
+	w := told(t, `
+policy Consolidate=priced DelayAfterAdd=10m UnneededFor=10m
+group big 0..9 cpu=8000m mem=32Gi target=1 price=0.4
+group small 0..9 cpu=2000m mem=8Gi price=0.1
+node b1 group=big age=2h
+pods web 3 cpu=500m on=b1
+`)
+	for i, step := range []struct{ lines, want string }{
+		{"pass 1s", "it stays: pod default/web-000 has room nowhere else; 1 machine of group small can replace b1, if that is so until 2026-11-21T12:30:01Z [D21]"},
+		{"pass 30m", "it goes when the machines that replace it are Ready: 1 machine of group small can replace b1 [D21]"},
+		{"accept\npass 10s", "it goes when the machines that replace it are Ready: 1 machine of group small can replace b1 [D21]"},
+		{"node s1 group=small\npass 30s", "it goes: this round marks it for deletion: utilisation 19%, 3 pods to move [D21]; 1 machine of group small can replace b1"},
+		{"accept\npass 5s", "it goes: this round evicts 3 pods [D11]; 1 machine of group small can replace b1"},
+		{"accept\npass 5s", "it goes: this round terminates it: drained: no pod that could be moved is left [D17]; 1 machine of group small can replace b1"},
+	} {
+		for line := range strings.SplitSeq(step.lines, "\n") {
+			w.line(line)
+		}
+		x := Explain(w.s, w.m, w.p, decision.Query{Kind: "node", Name: "b1"})
+		if x.Summary != step.want {
+			t.Errorf("step %d: %q\nwant %q", i, x.Summary, step.want)
+		}
+		w.last, w.m = Decide(w.s, w.m, w.p)
+		w.s.Outcomes = nil
+	}
+}
