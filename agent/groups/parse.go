@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
 )
 
 // Parse reads groups.yaml. The error joins every mistake: its place, such as
@@ -229,14 +230,11 @@ func (r *reader) labels(at string, v any) map[string]string {
 
 // taint reads kubectl's form, key=value:Effect or key:Effect.
 func (r *reader) taint(at, s string) cluster.Taint {
-	head, effect, ok := strings.Cut(s, ":")
-	key, value, _ := strings.Cut(head, "=")
-	if !ok || key == "" || effect != "NoSchedule" && effect != "NoExecute" && effect != "PreferNoSchedule" {
-		r.bad(at, "%q is no taint: write key=value:NoSchedule, :PreferNoSchedule or :NoExecute", s)
-	} else {
-		r.label(at, key, value)
+	t, err := nodespec.ParseTaint(s)
+	if err != nil {
+		r.bad(at, "%v", err)
 	}
-	return cluster.Taint{Key: key, Value: value, Effect: effect}
+	return t
 }
 
 func (r *reader) headroom(at string, v any) (h Headroom) {

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
 )
 
@@ -236,7 +236,7 @@ func (r *reader) resource(at, name string) bool {
 		return true
 	}
 	if domain, _, extended := strings.Cut(name, "/"); extended {
-		if faults := validation.IsQualifiedName(name); len(faults) > 0 || domain == "kubernetes.io" {
+		if nodespec.Resource(name) != nil || domain == "kubernetes.io" {
 			r.bad(at, "%q is no name of an extended resource: write for example nvidia.com/gpu", name)
 			return false
 		}
@@ -254,13 +254,10 @@ func (r *reader) resource(at, name string) bool {
 	return false
 }
 
-// label judges a label's or taint's key and value as the API server does.
+// label judges a label's key and value as the API server does.
 func (r *reader) label(at, key, value string) {
-	if faults := validation.IsQualifiedName(key); len(faults) > 0 {
-		r.bad(at, "%q can be no key of a label: write letters, digits, -, _ and . (63 at most), behind a domain and / where it has one", key)
-	}
-	if faults := validation.IsValidLabelValue(value); len(faults) > 0 {
-		r.bad(at, "%q can be no value of a label: write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends", value)
+	if err := nodespec.Label(key, value); err != nil {
+		r.bad(at, "%v", err)
 	}
 }
 

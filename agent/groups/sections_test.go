@@ -55,7 +55,7 @@ func TestMistakesInSections(t *testing.T) {
 		"nova: {groups: [{}, {flavor: a}, {}]}": {"nova.groups[0].flavor: name one", "groups[2].flavor"},
 		"nova: [a]":                             {"nova: ", "cannot unmarshal array"},
 		"nvoa: {groups: []}":                    {"nvoa", "did you mean nova?"},
-		"nova: {groups: [{flavor: a, labels: {\"a b\": c}}]}": {"nova.groups[0].labels.a b", "no key of a label"},
+		"nova: {groups: [{flavor: a, labels: {\"a b\": c}}]}": {"nova.groups[0].labels.a b", "cannot be the key of a label"},
 		"magnum: {}": {"magnum"},
 		"nova: {groups: [{}]}\ngroups: {w: {prize: 1}}": {"nova.groups[0].flavor", "groups.w.prize"},
 		"nova: {a: 1}\nnova: {b: 2}":                    {"already set"},

@@ -43,7 +43,7 @@ var steps = []struct {
 	{"count upcoming machines that nobody reserved", func(r *run) { r.CountOrphanedUpcoming() }},
 	{"judge the cluster's health", func(r *run) { r.Health(); r.up.CheckExpanders() }},
 	{"terminate instances that never became nodes", func(r *run) { r.down.ReapInstances() }},
-	{"name the groups that are left out of their balance set", func(r *run) { r.JudgeBalance() }},
+	{"name the groups that are left out of their balance set", func(r *run) { growth.JudgeBalance(r.State) }},
 	{"judge which groups can grow", func(r *run) { growth.Judge(r.State) }},
 	{"grow groups to their minimum", func(r *run) { growth.EnforceMin(r.State) }},
 	{"collect the pods that want room", func(r *run) { r.Gather() }},

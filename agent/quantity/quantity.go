@@ -21,6 +21,7 @@ var (
 	errForm     = errors.New("write a quantity, for example 4, 500m or 16Gi")
 	errNegative = errors.New("a quantity cannot be below zero")
 	errTooLarge = errors.New("the quantity is too large")
+	errFraction = errors.New("it is counted: write a whole number, for example 4")
 )
 
 // longExponent matches the exponents that Parse refuses: they make numbers of a thousand
@@ -49,6 +50,18 @@ func Parse(name, text string) (int64, error) {
 		return 0, errTooLarge
 	}
 	return n.Int64(), nil
+}
+
+// Count reads an amount of a resource that is counted: a whole number, of whatever suffix.
+func Count(text string) (int64, error) {
+	n, err := Parse("", text)
+	if err != nil {
+		return 0, err
+	}
+	if q, err := resource.ParseQuantity(text); err != nil || q.Value() != n { // Value rounds up
+		return 0, errFraction
+	}
+	return n, nil
 }
 
 // floor is q, or a thousand times q, rounded down; Quantity's own Value rounds up.

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
@@ -153,7 +154,9 @@ func (d *draft) annotations(annotations map[string]string, r *cluster.Resources)
 	memory := take(keyMemory, "memory", false)
 	take(keyDisk, "ephemeral-storage", false)
 	take(keyMaxPods, "pods", true)
-	if typ := annotations[keyGPUType]; typ != "" {
+	if typ := annotations[keyGPUType]; typ != "" && nodespec.Resource(typ) != nil {
+		d.warnings = append(d.warnings, leftOut(keyGPUType, typ, nodespec.Resource(typ)))
+	} else if typ != "" {
 		if !take(keyGPUCount, typ, true) && annotations[keyGPUCount] == "" {
 			d.warn("annotation %s names %s and %s does not say how many", keyGPUType, typ, keyGPUCount)
 		}
@@ -191,82 +194,6 @@ func split(text string) []string {
 		if item = strings.TrimSpace(item); item != "" {
 			out = append(out, item)
 		}
-	}
-	return out
-}
-
-// reaches tells whether Cluster API copies a label from a Machine to its Node: labels of
-// three domains (and their subdomains, except node-role), and labels that its
-// --additional-sync-machine-labels match.
-func (p *Provider) reaches(key string) bool {
-	domain, _, _ := strings.Cut(key, "/")
-	if domain == "node-role.kubernetes.io" {
-		return true
-	}
-	for _, managed := range []string{"node-restriction.kubernetes.io", "node.cluster.x-k8s.io"} {
-		if domain == managed || strings.HasSuffix(domain, "."+managed) {
-			return true
-		}
-	}
-	for _, re := range p.set.sync {
-		if re.MatchString(key) {
-			return true
-		}
-	}
-	return false
-}
-
-// labels returns the labels of the next node.
-func (p *Provider) labels(g *source, infra *capi.Infrastructure, seen map[string]string, d *draft) map[string]string {
-	arch, system := p.set.arch, "linux"
-	if infra != nil {
-		arch = cmp.Or(infra.Status.NodeInfo.Architecture, seen["kubernetes.io/arch"], arch)
-		system = cmp.Or(infra.Status.NodeInfo.OperatingSystem, seen["kubernetes.io/os"], system)
-	} else {
-		arch, system = cmp.Or(seen["kubernetes.io/arch"], arch), cmp.Or(seen["kubernetes.io/os"], system)
-	}
-	out := maps.Clone(seen)
-	if out == nil {
-		out = map[string]string{}
-	}
-	for _, prefix := range []string{"", "beta."} {
-		out[prefix+"kubernetes.io/arch"], out[prefix+"kubernetes.io/os"] = arch, system
-	}
-	for k, v := range g.Spec.Template.Metadata.Labels {
-		if p.reaches(k) {
-			out[k] = v
-		}
-	}
-	for _, item := range split(g.Annotations[keyLabels]) {
-		k, v, ok := strings.Cut(item, "=")
-		if !ok || k == "" {
-			d.warn("annotation %s: %q is left out: write key=value", keyLabels, item)
-			continue
-		}
-		out[k] = v
-	}
-	return out
-}
-
-// taints returns the taints of the next node: those of the machine template, replaced by
-// those of the annotation with the same key and effect.
-func taints(o *capi.Scalable, d *draft) []cluster.Taint {
-	var out []cluster.Taint
-	set := func(t cluster.Taint) {
-		out = slices.DeleteFunc(out, func(x cluster.Taint) bool { return x.Key == t.Key && x.Effect == t.Effect })
-		out = append(out, t)
-	}
-	for _, t := range o.Spec.Template.Spec.Taints {
-		set(cluster.Taint(t))
-	}
-	for _, item := range split(o.Annotations[keyTaints]) {
-		pair, effect, ok := strings.Cut(item, ":")
-		key, value, _ := strings.Cut(pair, "=")
-		if !ok || key == "" || !slices.Contains([]string{"NoSchedule", "NoExecute", "PreferNoSchedule"}, effect) {
-			d.warn("annotation %s: %q is left out: write key=value:NoSchedule", keyTaints, item)
-			continue
-		}
-		set(cluster.Taint{Key: key, Value: value, Effect: effect})
 	}
 	return out
 }

@@ -193,3 +193,23 @@ func TestMachineType(t *testing.T) {
 		}
 	}
 }
+
+// TestDescriptionsThatNoNodeCanHave: each is left out and named, and nothing else is lost.
+func TestDescriptionsThatNoNodeCanHave(t *testing.T) {
+	d := drawn(t, newTest(Config{}), kindDeployment, map[string]string{
+		keyCPU: "4", keyMemory: "16Gi", keyLabels: "pool=team/a,ok=yes,a/b/c=x", keyTaints: "t=u/v:NoSchedule,fine=1:NoExecute", keyGPUType: "gpu", keyGPUCount: "1", keyDisk: "20Gi",
+	}, `{"template":{"metadata":{"labels":{"node.cluster.x-k8s.io/pool":"b/c","node.cluster.x-k8s.io/ok":"yes"}},"spec":{"taints":[{"key":"x","value":"y/z","effect":"NoSchedule"},{"key":"x","effect":"NoSchedule"}]}}}`, "")
+	x := d.template
+	if x.Unknown != "" || x.Labels["ok"] != "yes" || x.Labels["node.cluster.x-k8s.io/ok"] != "yes" || x.Labels["pool"] != "" || len(x.Taints) != 2 || len(x.Capacity.Extended) != 0 || x.Capacity.MilliCPU != 4000 {
+		t.Errorf("%+v", x)
+	}
+	for _, says := range []string{`"pool=team/a" is left out: "team/a" cannot be the value of a label`, `"a/b/c=x" is left out`, `"t=u/v:NoSchedule" is left out`, `label node.cluster.x-k8s.io/pool="b/c" of the machine template is left out`,
+		"taint x=y/z:NoSchedule of the machine template is left out", keyGPUType + `="gpu" is left out: "gpu" is no name of a resource`} {
+		if !slices.ContainsFunc(d.warnings, func(w string) bool { return strings.Contains(w, says) }) {
+			t.Errorf("no %q in %q", says, d.warnings)
+		}
+	}
+	if len(d.warnings) != 6 {
+		t.Errorf("%q", d.warnings)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc/protos"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/resourcelist"
@@ -63,6 +64,9 @@ func (p *Provider) template(ctx context.Context, g *cluster.NodeGroup) (string, 
 	if err != nil {
 		g.Template.Unknown = err.Error()
 		return n.Name, nil
+	}
+	for _, why := range nodespec.Clean(&g.Template) {
+		g.Warnings = append(g.Warnings, "of the plug-in's template, "+why)
 	}
 	for _, key := range []string{corev1.LabelOSStable, corev1.LabelArchStable} {
 		if g.Template.Labels[key] == "" {

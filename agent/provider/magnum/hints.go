@@ -1,16 +1,16 @@
 package magnum
 
 import (
+	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
 )
 
 // Labels of a node group that describe its nodes. Magnum's labels configure the
@@ -44,8 +44,6 @@ type hints struct {
 	warnings  []string
 }
 
-var taintForm = regexp.MustCompile(`^(.*):(NoSchedule|NoExecute|PreferNoSchedule)$`)
-
 // parseHints reads a node group's labels. What cannot be read is left out and named in
 // a warning; the group is still scaled.
 func parseHints(labels map[string]string) hints {
@@ -67,19 +65,22 @@ func (h *hints) read(key, value string) (used bool, err error) {
 		return name, ok && name != ""
 	}
 	if name, ok := after(hintLabel); ok {
+		if err := nodespec.Label(name, value); err != nil {
+			return false, err
+		}
 		h.labels[name] = value
 		return true, nil
 	}
 	if name, ok := after(hintTaint); ok {
-		m := taintForm.FindStringSubmatch(value)
-		if m == nil {
-			return false, fmt.Errorf("write value:NoSchedule, value:PreferNoSchedule or value:NoExecute")
+		taint, err := nodespec.TaintOf(name, value)
+		if err != nil {
+			return false, err
 		}
-		h.taints = append(h.taints, cluster.Taint{Key: name, Value: m[1], Effect: m[2]})
+		h.taints = append(h.taints, taint)
 		return true, nil
 	}
 	if name, ok := after(hintResources); ok {
-		h.resources[name], err = quantity.Parse(name, value)
+		h.resources[name], err = nodespec.Amount(name, value)
 		if err != nil {
 			delete(h.resources, name)
 		}
@@ -90,7 +91,8 @@ func (h *hints) read(key, value string) (used bool, err error) {
 	}
 	switch key {
 	case labelKubelet:
-		return true, h.kubelet(value)
+		h.kubelet(value)
+		return true, nil
 	case labelZone:
 		h.zone = value
 		return true, nil
@@ -101,8 +103,12 @@ func (h *hints) read(key, value string) (used bool, err error) {
 	return false, nil
 }
 
-// kubelet reads the flags that show on the Node.
-func (h *hints) kubelet(flags string) error {
+// kubelet reads the flags that show on the Node. What no Node can have is left out and named in
+// a warning; the other flags count.
+func (h *hints) kubelet(flags string) {
+	leftOut := func(flag, text string, err error) {
+		h.warnings = append(h.warnings, fmt.Sprintf("--%s=%s in the label %s of the node group is left out: %v", flag, text, labelKubelet, err))
+	}
 	words := strings.Fields(flags)
 	for i, word := range words {
 		name, value, has := strings.Cut(strings.TrimLeft(word, "-"), "=")
@@ -112,28 +118,30 @@ func (h *hints) kubelet(flags string) error {
 		switch name {
 		case "node-labels":
 			for pair := range strings.SplitSeq(value, ",") {
-				if k, v, _ := strings.Cut(pair, "="); k != "" {
+				k, v, _ := strings.Cut(pair, "=")
+				if err := nodespec.Label(k, v); err != nil && pair != "" {
+					leftOut(name, pair, err)
+				} else if k != "" {
 					h.labels[k] = v
 				}
 			}
 		case "register-with-taints":
 			for text := range strings.SplitSeq(value, ",") {
-				m := taintForm.FindStringSubmatch(text)
-				if m == nil {
-					return fmt.Errorf("taint %q is not of the form key=value:effect", text)
+				if t, err := nodespec.ParseTaint(text); err != nil {
+					leftOut(name, text, err)
+				} else {
+					h.taints = append(h.taints, t)
 				}
-				k, v, _ := strings.Cut(m[1], "=")
-				h.taints = append(h.taints, cluster.Taint{Key: k, Value: v, Effect: m[2]})
 			}
 		case "max-pods":
 			n, err := strconv.ParseInt(value, 10, 32)
 			if err != nil || n <= 0 {
-				return fmt.Errorf("max-pods %q is no number of pods", value)
+				leftOut(name, value, errors.New("write a number of pods, for example 110"))
+				continue
 			}
 			h.resources["pods"] = n
 		}
 	}
-	return nil
 }
 
 // apply lays the resources hints over a capacity.

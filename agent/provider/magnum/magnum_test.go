@@ -338,6 +338,22 @@ func TestHintsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// TestHintsThatNoNodeCanHave: each is left out and named, and nothing else of the group is lost.
+func TestHintsThatNoNodeCanHave(t *testing.T) {
+	h := parseHints(map[string]string{
+		hintLabel + "pool": "team/a", hintLabel + "ok": "yes", hintTaint + "a": "b/c:NoSchedule", hintTaint + "ok": "yes:NoSchedule", hintResources + "gpu": "1", hintResources + "nvidia.com/gpu": "1",
+		labelKubelet: "--node-labels=x=y/z,fine=1 --register-with-taints=t=u/v:NoSchedule,fine=1:NoExecute --max-pods=50",
+	})
+	if len(h.warnings) != 5 || len(h.labels) != 2 || h.labels["fine"] != "1" || len(h.taints) != 2 || len(h.resources) != 2 || h.resources["pods"] != 50 {
+		t.Errorf("%q %+v", h.warnings, h)
+	}
+	for _, says := range []string{hintLabel + `pool="team/a" of the node group is left out: "team/a" cannot be the value of a label`, "--node-labels=x=y/z in the label kubelet_options of the node group is left out", "--register-with-taints=t=u/v:NoSchedule", `"gpu" is no name`} {
+		if !slices.ContainsFunc(h.warnings, func(w string) bool { return strings.Contains(w, says) }) {
+			t.Errorf("no %q in %q", says, h.warnings)
+		}
+	}
+}
+
 func TestNodeNames(t *testing.T) {
 	if got := names("K8s_6bawhy45wr5t-minion-0"); !slices.Equal(got, []string{"k8s-6bawhy45wr5t-minion-0", "k8s-6bawhy45wr5t-minion-0.novalocal", "k8s_6bawhy45wr5t-minion-0"}) {
 		t.Errorf("%q", got)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	flavorapi "github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
@@ -154,6 +156,7 @@ func (p *Provider) labels(g *nodeGroup, f flavorapi.Flavor, h hints) map[string]
 	if h.zone != "" {
 		l["topology.kubernetes.io/zone"], l["topology.cinder.csi.openstack.org/zone"] = h.zone, h.zone
 	}
+	maps.DeleteFunc(l, func(key, value string) bool { return nodespec.Label(key, value) != nil }) // names of the cloud, for example of a flavor with a blank
 	for name, value := range h.labels {
 		l[name] = value
 	}

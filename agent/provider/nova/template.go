@@ -17,6 +17,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
@@ -89,9 +90,6 @@ func capacity(f flavors.Flavor, img images.Image, g *section.Group) (cluster.Res
 	return cluster.Resources{MilliCPU: int64(f.VCPUs) * 1000, Memory: int64(f.RAM) << 20, EphemeralStorage: int64(disk) << 30}, warnings
 }
 
-// labelValue is what Kubernetes takes as a label's value.
-var labelValue = regexp.MustCompile(`\A([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)\z`)
-
 // labels are those that every Node of the group will carry: what differs between flavors
 // or zones is left out, and so is the host name.
 func labels(s *site, g *section.Group, choices []flavors.Flavor, img images.Image) map[string]string {
@@ -103,8 +101,8 @@ func labels(s *site, g *section.Group, choices []flavors.Flavor, img images.Imag
 	arch = cmp.Or(arch, "amd64")
 	out["kubernetes.io/arch"], out["beta.kubernetes.io/arch"] = arch, arch
 	set := func(value string, keys ...string) {
-		if labelValue.MatchString(value) {
-			for _, key := range keys {
+		for _, key := range keys {
+			if value != "" && nodespec.Label(key, value) == nil {
 				out[key] = value
 			}
 		}

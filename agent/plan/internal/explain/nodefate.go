@@ -14,8 +14,8 @@ import (
 type fate int
 
 const (
-	stays     fate = iota
-	goes           // this round takes a step to remove it, or an earlier one did and nothing takes that back
+	remaining fate = iota
+	removed        // this round takes a step to remove it, or an earlier one did and nothing takes that back
 	replaced       // the agent has ordered machines in its place, and removes it when these are Ready
 	notOurs        // somebody else removes it, or it has no group of the agent's
 	starting       // it is on its way to Ready
@@ -28,29 +28,29 @@ func (e *explainer) fateOf(n *round.Node) fate {
 		switch a := a.(type) {
 		case decision.Uncordon:
 			if a.Node == n.Name {
-				return stays
+				return remaining
 			}
 		case decision.Cordon:
 			if a.Node == n.Name {
-				return goes
+				return removed
 			}
 		case decision.Evict:
 			if a.Node == n.Name && !n.ControlPlane {
-				return goes
+				return removed
 			}
 		case decision.Terminate:
 			if a.Node == n.Name {
-				return goes
+				return removed
 			}
 		}
 	}
 	switch {
 	case n.ControlPlane:
-		return stays
+		return remaining
 	case round.ToBeDeleted(n.Node) && !round.CordonedByUs(n.Node):
 		return notOurs
 	case round.ToBeDeleted(n.Node), e.machineEnds(n):
-		return goes
+		return removed
 	case n.Group < 0:
 		return notOurs
 	case n.Deleting:
@@ -60,7 +60,7 @@ func (e *explainer) fateOf(n *round.Node) fate {
 	case n.State == round.StateUpcoming && len(e.out.Verdicts) == 0:
 		return starting
 	}
-	return stays
+	return remaining
 }
 
 // machineEnds tells whether the cloud ends the node's machine, because the agent asked for it
@@ -109,8 +109,8 @@ func (e *explainer) nodeSummary(n *round.Node) string {
 		return "it is starting: pods count on it, and it is not looked at for removal before " + e.at(n.Created.Add(e.end.Policy.MaxNodeStartupTime))
 	case vanishing:
 		return "it is being deleted"
-	case goes:
-		return "it goes: " + e.whyItGoes(n)
+	case removed:
+		return "it goes: " + e.whyRemoved(n)
 	case notOurs:
 		if n.Group < 0 {
 			return "it stays: no node group of the agent's has an instance for it, so it is not the agent's to remove (its provider ID is " + orNone(n.ProviderID) + ")"
@@ -120,11 +120,11 @@ func (e *explainer) nodeSummary(n *round.Node) string {
 	if n.ControlPlane {
 		return "it stays: a control-plane node is never touched"
 	}
-	return "it stays: " + e.whyItStays(n)
+	return "it stays: " + e.whyRemains(n)
 }
 
-// whyItGoes is the step of this round, or else what the node waits for, with the rule.
-func (e *explainer) whyItGoes(n *round.Node) string {
+// whyRemoved is the step of this round, or else what the node waits for, with the rule.
+func (e *explainer) whyRemoved(n *round.Node) string {
 	why := "the cloud ends its machine"
 	if len(e.out.Verdicts) > 0 {
 		why = e.out.Verdicts[0].Why + " [" + e.out.Verdicts[0].Rule + "]"
@@ -135,9 +135,9 @@ func (e *explainer) whyItGoes(n *round.Node) string {
 	return why
 }
 
-// whyItStays is the first verdict, or else the first condition for it to go that fails, and a
+// whyRemains is the first verdict, or else the first condition for it to go that fails, and a
 // replacement that may come.
-func (e *explainer) whyItStays(n *round.Node) string {
+func (e *explainer) whyRemains(n *round.Node) string {
 	why := e.firstWhy()
 	for _, v := range e.out.Verdicts[min(1, len(e.out.Verdicts)):] {
 		if v.Rule == decision.RuleConsolidate && e.consolidation(n) != nil {

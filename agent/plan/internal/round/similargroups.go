@@ -63,11 +63,17 @@ func (w *State) alike(a, b *Group) bool {
 		return false
 	}
 	if a.Balance != "" {
-		return w.unequal(a, b, namedDifference, namedDifference) == ""
+		return w.unlike(a, b) == ""
 	}
 	return w.unequal(a, b, memoryDifference, allocatedDifference) == "" && w.sameLabels(a.Template.Labels, b.Template.Labels) &&
 		SameTaints(a.Template.Taints, b.Template.Taints)
 }
+
+// Unlike says in what the machines of group o differ too much from those of group i for a set
+// by name; empty: in nothing.
+func (w *State) Unlike(i, o int) string { return w.unlike(&w.Groups[i], &w.Groups[o]) }
+
+func (w *State) unlike(a, b *Group) string { return w.unequal(a, b, namedDifference, namedDifference) }
 
 // unequal says in what the machines of two groups differ too much; empty: in nothing.
 func (w *State) unequal(a, b *Group, memory, share float64) string {

@@ -3,13 +3,12 @@ package template
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
 )
 
 // Prefixes of the tags by which an operator describes the nodes of a group. They
@@ -31,8 +30,6 @@ type hints struct {
 	warnings []string
 }
 
-var taintForm = regexp.MustCompile(`^(.*):(NoSchedule|NoExecute|PreferNoSchedule)$`)
-
 // parseHints reads the label, taint and resources tags. A tag that cannot be read
 // is left out and named in a warning; the group is still scaled.
 func parseHints(tags map[string]string) hints {
@@ -44,16 +41,20 @@ func parseHints(tags map[string]string) hints {
 		}
 		used := true
 		if name, ok := strings.CutPrefix(key, tagLabel); ok && name != "" {
-			h.labels[name] = value
-		} else if name, ok := strings.CutPrefix(key, tagTaint); ok && name != "" {
-			m := taintForm.FindStringSubmatch(value)
-			if m == nil {
-				warn("write value:NoSchedule, value:PreferNoSchedule or value:NoExecute")
+			if err := nodespec.Label(name, value); err != nil {
+				warn("%v", err)
 				continue
 			}
-			h.taints = append(h.taints, cluster.Taint{Key: name, Value: m[1], Effect: m[2]})
+			h.labels[name] = value
+		} else if name, ok := strings.CutPrefix(key, tagTaint); ok && name != "" {
+			taint, err := nodespec.TaintOf(name, value)
+			if err != nil {
+				warn("%v", err)
+				continue
+			}
+			h.taints = append(h.taints, taint)
 		} else if name, ok := strings.CutPrefix(key, tagResources); ok && name != "" {
-			n, err := quantity.Parse(name, value)
+			n, err := nodespec.Amount(name, value)
 			if err != nil {
 				warn("%v", err)
 				continue

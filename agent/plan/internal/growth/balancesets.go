@@ -1,10 +1,11 @@
-package round
+package growth
 
 import (
 	"slices"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
 // JudgeBalance holds the groups that are left out of the set that they were put into. Where
@@ -12,11 +13,11 @@ import (
 // frequent one, as in a set of two, nothing tells which group is the odd one, and each group
 // is held with the groups that differ from it.
 // It costs the groups of a set times the kinds of machines among them.
-func (w *State) JudgeBalance() {
+func JudgeBalance(w *round.State) {
 	sets := map[string][][]int{} // by set, its groups by kind
 	for i := range w.Groups {
 		if g := &w.Groups[i]; g.Balance != "" && g.Template.Unknown == "" {
-			sets[g.Balance] = w.sortIn(sets[g.Balance], i)
+			sets[g.Balance] = sortIn(w, sets[g.Balance], i)
 		}
 	}
 	for set, kinds := range sets {
@@ -28,7 +29,7 @@ func (w *State) JudgeBalance() {
 			}
 			for _, i := range kind {
 				if k != most {
-					w.holdUnlike(i, others, set)
+					holdUnlike(w, i, others, set)
 				}
 			}
 		}
@@ -36,9 +37,9 @@ func (w *State) JudgeBalance() {
 }
 
 // sortIn adds a group to the first kind whose first group has machines like it.
-func (w *State) sortIn(kinds [][]int, i int) [][]int {
+func sortIn(w *round.State, kinds [][]int, i int) [][]int {
 	for k := range kinds {
-		if w.unlike(kinds[k][0], i) == "" {
+		if w.Unlike(kinds[k][0], i) == "" {
 			kinds[k] = append(kinds[k], i)
 			return kinds
 		}
@@ -63,18 +64,12 @@ func mostFrequent(kinds [][]int) int {
 	return most
 }
 
-// unlike says in what the machines of group o differ too much from those of group i for a set
-// by name.
-func (w *State) unlike(i, o int) string {
-	return w.unequal(&w.Groups[i], &w.Groups[o], namedDifference, namedDifference)
-}
-
 // holdUnlike holds a group that differs from others of its set, with the first difference.
-func (w *State) holdUnlike(i int, others []int, set string) {
+func holdUnlike(w *round.State, i int, others []int, set string) {
 	var names []string
 	why := ""
 	for _, o := range others {
-		if difference := w.unlike(o, i); difference != "" {
+		if difference := w.Unlike(o, i); difference != "" {
 			names = append(names, string(w.Groups[o].ID))
 			if why == "" {
 				why = difference
