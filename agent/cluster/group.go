@@ -113,6 +113,11 @@ type Template struct {
 	Allocatable Resources         `json:"allocatable"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Taints      []Taint           `json:"taints,omitempty"`
+	// Zones are the zones of which the cloud picks one for the next machine, where it picks
+	// among several; empty: Labels say the zone, or it is not known. ZoneLabels are the labels
+	// of a Node that then hold the name of its zone.
+	Zones      []string `json:"zones,omitempty"`
+	ZoneLabels []string `json:"zoneLabels,omitempty"`
 	// VolumeLimits is Node.VolumeLimits of the coming node, as its group's nodes show it.
 	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
 	// Unknown says why the template could not be resolved; such a group is never

@@ -10,6 +10,9 @@ import (
 // selected follows nodeaffinity.RequiredNodeAffinity: nodeSelector and required
 // node affinity must both hold.
 func selected(c *cluster.PodClass, s *NodeInfo) bool {
+	if len(s.InZones) > 0 {
+		return inEachZone(s, func(in *NodeInfo) bool { return selected(c, in) })
+	}
 	for k, v := range c.NodeSelector {
 		if got, ok := s.Labels[k]; !ok || got != v {
 			return false

@@ -53,11 +53,15 @@ func (s *State) eligibleWords() int { return (len(s.eligs) + 63) / 64 }
 func (s *State) addEligible(shape *NodeInfo, domains []int32) {
 	at := len(s.eligible)
 	s.eligible = append(s.eligible, make([]uint64, s.eligibleWords())...)
-	s.eligIndex.may(shape.Labels, func(id int32) {
+	add := func(id int32) {
 		if s.eligibleOn(&s.eligs[id], shape, domains) {
 			s.eligible[at+int(id)/64] |= 1 << (id % 64)
 		}
-	})
+	}
+	s.eligIndex.may(shape.Labels, add)
+	for i := range shape.InZones { // what needs a zone's label
+		s.eligIndex.may(shape.InZones[i].Labels, add)
+	}
 }
 
 // counts tells whether pods on the node count where this eligibility is asked for.

@@ -13,6 +13,9 @@ type NodeInfo struct {
 	Labels        map[string]string
 	Taints        []cluster.Taint
 	Unschedulable bool
+	// InZones is the machine as it is in each of the zones of which the cloud picks one; empty:
+	// Labels say all. See NextMachine.
+	InZones []NodeInfo
 }
 
 // Filter is one of kube-scheduler's filters. Words says why the class is refused,
@@ -213,5 +216,13 @@ func DaemonRunsOn(c *cluster.PodClass, s *NodeInfo) bool {
 			return false
 		}
 	}
-	return (c.NodeName == "" || c.NodeName == s.Name) && selected(c, s)
+	if c.NodeName != "" && c.NodeName != s.Name {
+		return false
+	}
+	for i := range s.InZones {
+		if selected(c, &s.InZones[i]) {
+			return true
+		}
+	}
+	return len(s.InZones) == 0 && selected(c, s)
 }

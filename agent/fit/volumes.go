@@ -148,14 +148,16 @@ func (s *State) reachable(a *constraints, node int) bool {
 	if len(a.volumes) == 0 {
 		return true
 	}
-	shape := s.shapes[s.shapeOf[node]]
-	return volumesNear(a, shape) && claimsServed(a, shape) && zonesMatch(a, shape)
+	return inEachZone(s.shapes[s.shapeOf[node]], func(in *NodeInfo) bool {
+		return volumesNear(a, in) && claimsServed(a, in) && zonesMatch(a, in)
+	})
 }
 
 // bound says both of VolumeBinding's reasons where both hold, as FindPodVolumes does.
 func (s *State) bound(a *constraints, node int) string {
 	shape := s.shapes[s.shapeOf[node]]
-	near, served := volumesNear(a, shape), claimsServed(a, shape)
+	near := inEachZone(shape, func(in *NodeInfo) bool { return volumesNear(a, in) })
+	served := inEachZone(shape, func(in *NodeInfo) bool { return claimsServed(a, in) })
 	switch {
 	case !near && !served:
 		return wordsVolume + ", " + wordsTopology
@@ -204,7 +206,7 @@ func claimsServed(a *constraints, shape *NodeInfo) bool {
 }
 
 func (s *State) placed(a *constraints, node int) string {
-	if zonesMatch(a, s.shapes[s.shapeOf[node]]) {
+	if inEachZone(s.shapes[s.shapeOf[node]], func(in *NodeInfo) bool { return zonesMatch(a, in) }) {
 		return ""
 	}
 	return wordsZone

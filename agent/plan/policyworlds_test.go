@@ -47,7 +47,7 @@ func (w *teller) wish(f []string, kv map[string]string) bool {
 	return true
 }
 
-// groupWish sets what groups.yaml says of a group: price, prio, balance, quota, pause
+// groupWish sets what groups.yaml says of a group: price, prio, balance, quota, zones, pause
 // (for a time, or "on", or "off"), gpuutil, startup, ignoreds.
 func (w *teller) groupWish(g *cluster.NodeGroup, k, v string) {
 	switch k {
@@ -58,6 +58,8 @@ func (w *teller) groupWish(g *cluster.NodeGroup, k, v string) {
 		g.Priority = &n
 	case "balance":
 		g.Balance = v
+	case "zones": // the cloud picks one of them
+		g.Template.Zones, g.Template.ZoneLabels = strings.Split(v, ","), []string{"zone", "topology.kubernetes.io/zone"}
 	case "quota":
 		g.Quota = v
 	case "pause":

@@ -66,6 +66,9 @@ func (p *Provider) template(ctx context.Context, g *source, infra map[string]inf
 		d.template.Allocatable = seen.allocatable
 	}
 	d.template.Labels = p.labels(g, answer.object, seen.labels, &d)
+	if zones := g.Spec.FailureDomains; len(zones) > 1 {
+		d.template.Zones, d.template.ZoneLabels = slices.Sorted(slices.Values(zones)), []string{"topology.kubernetes.io/zone"}
+	}
 	d.template.Taints = taints(g.Scalable, &d)
 	switch {
 	case capacity.MilliCPU == 0 || capacity.Memory == 0:

@@ -63,6 +63,9 @@ func (p *Provider) template(ctx context.Context, s *site, g *section.Group) (clu
 	t.Allocatable = p.reservation.Allocatable(shown)
 	t.Capacity.Pods = t.Allocatable.Pods
 	t.Labels = labels(s, g, choices, img)
+	if len(g.Zones) > 1 {
+		t.Zones, t.ZoneLabels = slices.Sorted(slices.Values(g.Zones)), zoneLabels
+	}
 	for _, taint := range g.Taints {
 		t.Taints = append(t.Taints, taint.Taint)
 	}
@@ -90,6 +93,10 @@ func capacity(f flavors.Flavor, img images.Image, g *section.Group) (cluster.Res
 	return cluster.Resources{MilliCPU: int64(f.VCPUs) * 1000, Memory: int64(f.RAM) << 20, EphemeralStorage: int64(disk) << 30}, warnings
 }
 
+// zoneLabels are the labels of a Node that hold its zone: of the cloud's controller and of the
+// Cinder CSI driver.
+var zoneLabels = []string{"topology.kubernetes.io/zone", "topology.cinder.csi.openstack.org/zone"}
+
 // labels are those that every Node of the group will carry: what differs between flavors
 // or zones is left out, and so is the host name.
 func labels(s *site, g *section.Group, choices []flavors.Flavor, img images.Image) map[string]string {
@@ -109,7 +116,7 @@ func labels(s *site, g *section.Group, choices []flavors.Flavor, img images.Imag
 	}
 	set(s.region(), "topology.kubernetes.io/region")
 	if len(g.Zones) == 1 {
-		set(g.Zones[0], "topology.kubernetes.io/zone", "topology.cinder.csi.openstack.org/zone")
+		set(g.Zones[0], zoneLabels...)
 	}
 	if !slices.ContainsFunc(choices, func(f flavors.Flavor) bool { return f.Name != choices[0].Name }) {
 		set(choices[0].Name, "node.kubernetes.io/instance-type")

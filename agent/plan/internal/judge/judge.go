@@ -274,7 +274,8 @@ func (j *judge) putPods(i int, n *round.Node) {
 // alike tells whether two groups sell the same machine for the same price.
 func (j *judge) alike(a, b int) bool {
 	return j.cost[a] == j.cost[b] && slices.Equal(j.rooms[a], j.rooms[b]) && j.w.Groups[b].Max-j.w.Groups[b].Size > 1000 &&
-		maps.Equal(j.infos[a].Labels, j.infos[b].Labels) && slices.Equal(j.infos[a].Taints, j.infos[b].Taints)
+		maps.Equal(j.infos[a].Labels, j.infos[b].Labels) && slices.Equal(j.infos[a].Taints, j.infos[b].Taints) &&
+		slices.Equal(j.w.Groups[a].Template.Zones, j.w.Groups[b].Template.Zones)
 }
 
 // weighClasses finds out what the share of a machine costs that a pod of each class takes at

@@ -84,7 +84,9 @@ func (w *State) newFilterRow(class int) []int8 {
 	}
 	if may, all := v.index.May(&w.Snapshot.Classes[class]); !all {
 		for n := range row {
-			row[n] = -1
+			if len(w.Nodes[n].Shape.InZones) == 0 { // else its labels say less than it will have
+				row[n] = -1
+			}
 		}
 		for _, n := range may {
 			row[n] = 0

@@ -65,7 +65,7 @@ func (w *State) OpenHeadroom() {
 
 // freeMachine is what one free machine of a group leaves to pods.
 func (w *State) freeMachine(g *Group) cluster.Resources {
-	shape := fit.NodeInfo{Labels: g.Template.Labels, Taints: fit.WithoutStartupTaints(g.Template.Taints)}
+	shape := fit.NextMachine(&g.Template)
 	r := g.Template.Allocatable
 	for d := range w.Snapshot.DaemonSets {
 		if c := &w.Snapshot.Classes[w.Snapshot.DaemonSets[d].Class]; fit.DaemonRunsOn(c, &shape) {

@@ -77,6 +77,7 @@ func (w *State) become(n *Node) cluster.Resources {
 		}
 	}
 	n.Shape.Labels = labels
+	n.Shape = n.Shape.Placed(t, n.Instance.Zone) // its zone is known before the cloud's controller labels it
 	if alloc.MilliCPU == 0 || alloc.Memory == 0 || alloc.Pods == 0 {
 		return t.Allocatable
 	}

@@ -171,7 +171,7 @@ func (w *State) reserveDaemons() {
 // taken off.
 func (w *State) Template(g *Group) ([]int64, *fit.NodeInfo) {
 	if g.Empty == nil {
-		g.shape = fit.NodeInfo{Labels: g.Template.Labels, Taints: fit.WithoutStartupTaints(g.Template.Taints)}
+		g.shape = fit.NextMachine(&g.Template)
 		if dimensions := w.Dimensions.Len(); len(w.empties) < dimensions {
 			w.empties = make([]int64, dimensions*len(w.Groups))
 		}

@@ -74,18 +74,24 @@ func appendWords(out []byte, refusals []decision.Refusal) []byte {
 	return out
 }
 
+// refusedAs says why a machine of a group with such labels does not take a class.
+func (w *Planner) refusedAs(class int, g *round.Group, shape *fit.NodeInfo) (rule, words string) {
+	if rule, words := fit.Refused(&w.Snapshot.Classes[class], shape); words != "" {
+		return rule, words
+	}
+	empty, _ := w.Template(g)
+	if rule, words := w.Dimensions.Insufficient(empty, w.Dimensions.Class(class)); words != "" {
+		return rule, words
+	}
+	return w.Topology.RefusedAs(class, g, shape)
+}
+
 // whyNot says why a group cannot be grown for a class; an empty rule means that it can.
 func (w *Planner) whyNot(g *round.Group, class int) (rule, why string) {
 	if g.Template.Unknown == "" {
-		empty, shape := w.Template(g)
-		if rule, words := fit.Refused(&w.Snapshot.Classes[class], shape); words != "" {
-			return rule, words
-		}
-		if rule, words := w.Dimensions.Insufficient(empty, w.Dimensions.Class(class)); words != "" {
-			return rule, words
-		}
-		if rule, words := w.Topology.Refused(class, g); words != "" {
-			return rule, words
+		_, shape := w.Template(g)
+		if rule, words := w.refusedAs(class, g, shape); words != "" {
+			return rule, words + w.zonesToBlame(class, g, rule)
 		}
 	}
 	limit := growth.Of(w.State, g, 1)

@@ -20,6 +20,7 @@ type Planner struct {
 	*judge.Round
 	keysByAllocation [][]cluster.PodKey // room for named and merge
 	refusals         refusalLists
+	zones            zoneBlame
 }
 
 // New begins scale-up.

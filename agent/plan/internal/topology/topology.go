@@ -214,10 +214,15 @@ func (b *Topology) NodeFilter(class int) fit.NodeFilter {
 // Refused says in the scheduler's words why one more pod of a class could not go onto
 // one more machine of a group.
 func (b *Topology) Refused(class int, g *round.Group) (rule, words string) {
+	_, shape := b.w.Template(g)
+	return b.RefusedAs(class, g, shape)
+}
+
+// RefusedAs is Refused for a machine of a group with other labels than the template's.
+func (b *Topology) RefusedAs(class int, g *round.Group, shape *fit.NodeInfo) (rule, words string) {
 	if b == nil || !b.Constrained[class] {
 		return "", ""
 	}
-	_, shape := b.w.Template(g)
 	mark := b.State.Mark()
 	defer b.State.Rollback(mark)
 	rule, words = b.State.Refused(class, b.State.AddNode(shape, g.Template.VolumeLimits))

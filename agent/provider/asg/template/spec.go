@@ -27,13 +27,18 @@ func spec(d *draft, labels map[string]string, tags []string) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
+// zoneLabels are the labels of a Node that hold its zone: of the cloud's controller and of the
+// EBS CSI driver.
+var zoneLabels = []string{"topology.kubernetes.io/zone", "topology.ebs.csi.aws.com/zone"}
+
 // labels are those that every node of the group will carry: what differs between
 // variants or zones is left out, and so is the host name.
 func (rs *Resolver) labels(d *draft) map[string]string {
 	l := map[string]string{"topology.kubernetes.io/region": rs.region}
 	if zones := d.source.AvailabilityZones; len(zones) == 1 {
-		l["topology.kubernetes.io/zone"] = zones[0]
-		l["topology.ebs.csi.aws.com/zone"] = zones[0]
+		for _, key := range zoneLabels {
+			l[key] = zones[0]
+		}
 	}
 	var types, archs, systems []string
 	for _, v := range d.variants {

@@ -287,6 +287,9 @@ func (rs *Resolver) finish(d *draft, tags map[string]string, badTypes map[string
 		t.Allocatable.Pods = pods
 	}
 	t.Labels = rs.labels(d)
+	if zones := d.source.AvailabilityZones; len(zones) > 1 {
+		t.Zones, t.ZoneLabels = slices.Sorted(slices.Values(zones)), zoneLabels
+	}
 	for name, value := range h.labels {
 		t.Labels[name] = value
 	}

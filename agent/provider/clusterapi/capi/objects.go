@@ -117,6 +117,7 @@ type Scalable struct {
 			} `json:"spec"`
 		} `json:"template"`
 		ProviderIDList []string `json:"providerIDList"` // MachinePool
+		FailureDomains []string `json:"failureDomains"` // MachinePool: its machines are spread over them
 	} `json:"spec"`
 	Status struct {
 		Replicas *int `json:"replicas"`
