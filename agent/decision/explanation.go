@@ -91,6 +91,8 @@ type TemplateFacts struct {
 	DaemonSets  []cluster.PodKey  `json:"daemonSets,omitempty"` // those that take room on it
 	Labels      map[string]string `json:"labels,omitempty"`
 	Taints      []cluster.Taint   `json:"taints,omitempty"`
+	// Zones are those over which the group's machines are spread and of which it promises none.
+	Zones []string `json:"zones,omitempty"`
 	// Learnt is what the group's own nodes taught about it, in words.
 	Learnt []string `json:"learnt,omitempty"`
 }

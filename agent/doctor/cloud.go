@@ -123,5 +123,8 @@ func Group(g cluster.NodeGroup) []Finding {
 		a := g.Template.Allocatable
 		add(LevelOK, fmt.Sprintf("min %d, target %d, max %d; a machine offers %dm CPU, %d MiB, %d pods", g.Min, g.Target, g.Max, a.MilliCPU, a.Memory>>20, a.Pods), "")
 	}
+	if zones := g.SpannedZones(nil); len(zones) > 0 {
+		add(LevelOK, "it spans zones "+cluster.InWords(zones)+" and promises none of them", "a pod that needs one zone (a volume, a selector, a spread over zones) gets no machine of it: make one group for each zone for such pods")
+	}
 	return out
 }

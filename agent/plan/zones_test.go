@@ -49,9 +49,15 @@ var zoneNeeds = map[string]func(c *cluster.PodClass, zone string){
 	},
 }
 
-// inZones is a world with a group over zones a, b and c, two of whose nodes are full; known: the
-// provider tells the zones, else instances show them.
-func inZones(t *testing.T, known bool, need func(*cluster.PodClass)) *teller {
+// How the zones of a group are known.
+const (
+	knownByProvider  = "the provider tells them"
+	knownByInstances = "its instances show them"
+	knownByNodes     = "its Nodes show them"
+)
+
+// inZones is a world with a group over zones a, b and c, two of whose nodes are full.
+func inZones(t *testing.T, known string, need func(*cluster.PodClass)) *teller {
 	t.Helper()
 	w := told(t, `
 group multi 0..9 cpu=4000m mem=16Gi target=2
@@ -64,12 +70,14 @@ pods db 1 cpu=500m
 	g := &w.s.Groups[0]
 	g.Template.Labels = map[string]string{"topology.kubernetes.io/region": "r"}
 	for i, zone := range []string{"b", "a"} {
-		g.Instances[i].Zone = zone
+		if known != knownByNodes {
+			g.Instances[i].Zone = zone
+		}
 		for _, key := range []string{kubeZone, ebsZone} {
 			w.s.Nodes[i].Labels[key] = zone
 		}
 	}
-	if known {
+	if known == knownByProvider {
 		g.Template.Zones, g.Template.ZoneLabels = []string{"a", "b", "c"}, []string{kubeZone, ebsZone}
 	}
 	need(&w.s.Classes[len(w.s.Classes)-1])
@@ -79,19 +87,19 @@ pods db 1 cpu=500m
 // TestZonesAreNamedAsTheCause asks for every way in which a pod needs one zone.
 func TestZonesAreNamedAsTheCause(t *testing.T) {
 	for name, need := range zoneNeeds {
-		for _, told := range []bool{true, false} {
-			w := inZones(t, told, func(c *cluster.PodClass) { need(c, "b") })
+		for _, known := range []string{knownByProvider, knownByInstances, knownByNodes} {
+			w := inZones(t, known, func(c *cluster.PodClass) { need(c, "b") })
 			plan, _ := Decide(w.s, w.m, w.p)
-			if name == "all but one zone" && !told {
+			if name == "all but one zone" && known != knownByProvider {
 				continue // the template lacks the label, which suits NotIn
 			}
 			says := "the group spans zones a, b and c and promises none of them; make one group for each zone"
-			if !told {
+			if known != knownByProvider {
 				says = "the group spans zones a and b and promises none of them; make one group for each zone"
 			}
 			x := Explain(w.s, w.m, w.p, decision.Query{Kind: "pod", Name: "db-000"})
 			if len(plan.Actions) > 0 || !strings.Contains(plan.String(), "[U5]") || !strings.Contains(plan.String(), says) || !strings.Contains(x.Pod.Groups.Words, says) {
-				t.Errorf("%s, told %v:\n%s%s", name, told, plan, x.Pod.Groups.Words)
+				t.Errorf("%s, %s:\n%s%s", name, known, plan, x.Pod.Groups.Words)
 			}
 		}
 	}
@@ -111,11 +119,11 @@ func TestZonesAreNotTheCause(t *testing.T) {
 			c.Volumes = []cluster.Volume{{Claim: "default/d", Affinity: in(ebsZone, "z")}}
 		},
 	} {
-		for _, told := range []bool{true, false} {
-			w := inZones(t, told, need)
+		for _, known := range []string{knownByProvider, knownByInstances, knownByNodes} {
+			w := inZones(t, known, need)
 			plan, _ := Decide(w.s, w.m, w.p)
 			if strings.Contains(plan.String(), "spans zones") || !strings.Contains(plan.String(), "[U5]") {
-				t.Errorf("%s, told %v:\n%s", name, told, plan)
+				t.Errorf("%s, %s:\n%s", name, known, plan)
 			}
 		}
 	}
@@ -144,7 +152,7 @@ func TestEveryZoneWillDo(t *testing.T) {
 			c.Affinity, c.Spread = in(kubeZone, "a", "b", "c"), []cluster.Spread{{TopologyKey: "kubernetes.io/hostname", MaxSkew: 1, Selector: near("", "db").Selector}}
 		},
 	} {
-		w := inZones(t, true, need)
+		w := inZones(t, knownByProvider, need)
 		plan, m := Decide(w.s, w.m, w.p)
 		if len(plan.Actions) != 1 || !strings.HasPrefix(plan.String(), "grow multi 2->3 for 1 pods [U3]") {
 			t.Errorf("%s:\n%s", name, plan)
@@ -166,7 +174,7 @@ func TestEveryZoneWillDo(t *testing.T) {
 
 // TestDaemonSetOfOneZone: room is reserved for a DaemonSet that runs in one of a group's zones.
 func TestDaemonSetOfOneZone(t *testing.T) {
-	w := inZones(t, true, func(c *cluster.PodClass) { c.Requests.MilliCPU = 3800 })
+	w := inZones(t, knownByProvider, func(c *cluster.PodClass) { c.Requests.MilliCPU = 3800 })
 	w.line("daemonset ds cpu=500m select=" + kubeZone + ":b")
 	plan, _ := Decide(w.s, w.m, w.p)
 	if len(plan.Actions) > 0 || !strings.Contains(plan.String(), "Insufficient cpu") {

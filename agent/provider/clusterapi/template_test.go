@@ -213,3 +213,15 @@ func TestDescriptionsThatNoNodeCanHave(t *testing.T) {
 		t.Errorf("%q", d.warnings)
 	}
 }
+
+// TestPoolOverSeveralDomains: the template of a MachinePool tells the zones of which one is picked.
+func TestPoolOverSeveralDomains(t *testing.T) {
+	size := map[string]string{keyCPU: "4", keyMemory: "16Gi"}
+	d := drawn(t, newTest(Config{}), kindPool, size, `{"failureDomains":["b","a"]}`, "")
+	if !slices.Equal(d.template.Zones, []string{"a", "b"}) || !slices.Equal(d.template.ZoneLabels, []string{"topology.kubernetes.io/zone"}) {
+		t.Errorf("%+v", d.template)
+	}
+	if d := drawn(t, newTest(Config{}), kindPool, size, `{"failureDomains":["b"]}`, ""); len(d.template.Zones) != 0 {
+		t.Errorf("%+v", d.template)
+	}
+}

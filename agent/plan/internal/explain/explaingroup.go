@@ -92,7 +92,7 @@ func (e *explainer) shrinking(i int, f *decision.GroupFacts) {
 
 // templateOf describes the group's next machine.
 func (e *explainer) templateOf(g *round.Group) decision.TemplateFacts {
-	t := decision.TemplateFacts{Spec: g.Template.Spec, Unknown: g.Template.Unknown, Allocatable: g.Template.Allocatable, Labels: g.Template.Labels, Taints: g.Template.Taints}
+	t := decision.TemplateFacts{Spec: g.Template.Spec, Unknown: g.Template.Unknown, Allocatable: g.Template.Allocatable, Labels: g.Template.Labels, Taints: g.Template.Taints, Zones: e.end.ScaleUp.ZonesOf(g)}
 	if t.Unknown == "" {
 		t.DaemonSets = e.end.DaemonSetsOf(g)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
@@ -90,7 +91,7 @@ func groupNames(names []string) string {
 	case n > maxNames:
 		return "groups " + strings.Join(names[:maxNames], ", ") + " and others"
 	default:
-		return "groups " + strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+		return "groups " + cluster.InWords(names)
 	}
 }
 

@@ -1,9 +1,7 @@
 package scaleup
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -28,15 +26,12 @@ const mostTried = 3000
 // zoneFilters are the filters that can refuse a pod for the zone of its machine.
 var zoneFilters = []string{"F4", fit.RuleVolumeBinding, fit.RuleVolumeZone, fit.RuleSpread, fit.RuleInterPod}
 
-// zoneLabels are Kubernetes' own labels of a zone.
-var zoneLabels = []string{"topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"}
-
 // zonesToBlame says that a group refuses a class because it is of several zones; empty: that is not the cause.
 func (w *Planner) zonesToBlame(class int, g *round.Group, rule string) string {
 	if !slices.Contains(zoneFilters, rule) {
 		return ""
 	}
-	zones := w.zonesOf(g)
+	zones := w.ZonesOf(g)
 	if len(zones) < 2 {
 		return ""
 	}
@@ -51,36 +46,24 @@ func (w *Planner) zonesToBlame(class int, g *round.Group, rule string) string {
 		}
 		in := shape.InZone(zone, keys)
 		if _, words := w.refusedAs(class, g, &in); words == "" {
-			return ": the group spans zones " + names(zones) + " and promises none of them; make one group for each zone"
+			return ": the group spans zones " + cluster.InWords(zones) + " and promises none of them; make one group for each zone"
 		}
 	}
 	return ""
 }
 
-// zonesOf are the zones in which a group's machines come: as the provider tells, or else as its
-// machines and their Nodes show. A template with a zone promises it.
-func (w *Planner) zonesOf(g *round.Group) []string {
-	if len(g.Template.Zones) > 0 {
-		return g.Template.Zones
-	}
-	if zones, known := w.zones.of[g.ID]; known {
-		return zones
-	}
-	seen := map[string]bool{}
-	if !slices.ContainsFunc(zoneLabels, func(key string) bool { return g.Template.Labels[key] != "" }) {
-		for i := range g.Instances {
-			in := &g.Instances[i]
-			zone := in.Zone
-			if n, ok := w.ByName[w.Identity.Node[in.ID]]; ok && zone == "" {
-				zone = w.Nodes[n].Labels[zoneLabels[0]]
+// ZonesOf are the zones that a group spans and promises none of.
+func (w *Planner) ZonesOf(g *round.Group) []string {
+	zones, known := w.zones.of[g.ID]
+	if !known {
+		zones = g.SpannedZones(func(id cluster.InstanceID) *cluster.Node {
+			if n, ok := w.ByName[w.Identity.Node[id]]; ok {
+				return w.Nodes[n].Node
 			}
-			if in.Member && zone != "" {
-				seen[zone] = true
-			}
-		}
+			return nil
+		})
+		round.Set(&w.zones.of, g.ID, zones)
 	}
-	zones := slices.Sorted(maps.Keys(seen))
-	round.Set(&w.zones.of, g.ID, zones)
 	return zones
 }
 
@@ -90,7 +73,7 @@ func (w *Planner) zonesOf(g *round.Group) []string {
 func (w *Planner) zoneKeys(class int, g *round.Group, zones []string) (keys []string) {
 	c := &w.Snapshot.Classes[class]
 	add := func(key string, holdsZone bool) {
-		if _, has := g.Template.Labels[key]; !has && !slices.Contains(keys, key) && (holdsZone || slices.Contains(g.Template.ZoneLabels, key) || slices.Contains(zoneLabels, key)) {
+		if _, has := g.Template.Labels[key]; !has && !slices.Contains(keys, key) && (holdsZone || slices.Contains(g.Template.ZoneLabels, key) || slices.Contains(cluster.LabelsOfZone, key)) {
 			keys = append(keys, key)
 		}
 	}
@@ -132,10 +115,4 @@ func (w *Planner) valuesOf(key string) map[string]bool {
 	}
 	round.Set(&w.zones.values, key, values)
 	return values
-}
-
-// names writes a list as a person would: "a, b and c".
-func names(list []string) string {
-	last := len(list) - 1
-	return strings.Join(list[:last], ", ") + " and " + list[last]
 }
