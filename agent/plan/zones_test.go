@@ -93,9 +93,9 @@ func TestZonesAreNamedAsTheCause(t *testing.T) {
 			if name == "all but one zone" && known != knownByProvider {
 				continue // the template lacks the label, which suits NotIn
 			}
-			says := "the group spans zones a, b and c and promises none of them; make one group for each zone"
+			says := "the group spans zones a, b and c and promises none of them: make one group for each zone"
 			if known != knownByProvider {
-				says = "the group spans zones a and b and promises none of them; make one group for each zone"
+				says = "the group spans zones a and b and promises none of them: make one group for each zone"
 			}
 			x := Explain(w.s, w.m, w.p, decision.Query{Kind: "pod", Name: "db-000"})
 			if len(plan.Actions) > 0 || !strings.Contains(plan.String(), "[U5]") || !strings.Contains(plan.String(), says) || !strings.Contains(x.Pod.Groups.Words, says) {

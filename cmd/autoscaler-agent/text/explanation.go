@@ -176,7 +176,7 @@ func (p page) group(f *decision.GroupFacts) {
 		row("next machine", "cpu %dm, memory %dMi, %d pods allocatable; %d DaemonSets take room on it", t.Allocatable.MilliCPU, t.Allocatable.Memory>>20, t.Allocatable.Pods, len(t.DaemonSets))
 	}
 	if len(t.Zones) > 0 {
-		row("zones", "it spans zones %s and promises none of them: pods that need one zone count on no machine of it; make one group for each zone for them", cluster.InWords(t.Zones))
+		row("zones", "it spans zones %s and promises none of them: pods that need one zone get no machine of it, so make one group for each zone for them", cluster.InWords(t.Zones))
 	}
 	for _, name := range sortedKeys(f.Unneeded) {
 		row("unneeded", "%s since %s", name, p.when(f.Unneeded[name]))

@@ -46,7 +46,7 @@ func (w *Planner) zonesToBlame(class int, g *round.Group, rule string) string {
 		}
 		in := shape.InZone(zone, keys)
 		if _, words := w.refusedAs(class, g, &in); words == "" {
-			return ": the group spans zones " + cluster.InWords(zones) + " and promises none of them; make one group for each zone"
+			return ", because the group spans zones " + cluster.InWords(zones) + " and promises none of them: make one group for each zone"
 		}
 	}
 	return ""
