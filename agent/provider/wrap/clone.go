@@ -12,6 +12,7 @@ import (
 func Clone(g cluster.NodeGroup) cluster.NodeGroup {
 	t := &g.Template
 	t.Labels, t.Taints, t.VolumeLimits = maps.Clone(t.Labels), slices.Clone(t.Taints), maps.Clone(t.VolumeLimits)
+	t.Zones, t.ZoneLabels = slices.Clone(t.Zones), slices.Clone(t.ZoneLabels)
 	t.Capacity.Extended, t.Allocatable.Extended = maps.Clone(t.Capacity.Extended), maps.Clone(t.Allocatable.Extended)
 	o := &g.Options
 	o.ScaleDownUtilization, o.ScaleDownUnneededTime = clone(o.ScaleDownUtilization), clone(o.ScaleDownUnneededTime)
