@@ -234,6 +234,9 @@ func TestNovaFallsBack(t *testing.T) {
 	if count("m1.large", "az1") != 1 || count("m1.large", "az2") != 1 {
 		t.Errorf("two servers do not stand in two zones")
 	}
+	if zones := readGroup(t, p, workers).Template.Zones; !slices.Equal(zones, []string{"az1", "az2"}) {
+		t.Errorf("the zones of a group over two: %q", zones)
+	}
 	if labels := readGroup(t, p, workers).Template.Labels; labels["topology.kubernetes.io/zone"] != "" || labels["node.kubernetes.io/instance-type"] != "" {
 		t.Errorf("labels that differ from server to server: %v", labels)
 	}
