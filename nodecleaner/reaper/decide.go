@@ -85,6 +85,8 @@ type Memory struct {
 	CloudUntil time.Time   `json:"cloudUntil,omitzero"`
 	// Doubts are Nodes whose provider ID may be another machine's, and why (E7).
 	Doubts map[cluster.UID]string `json:"doubts,omitempty"`
+	// GroupsRead is when each group was last read whole.
+	GroupsRead map[cluster.GroupID]time.Time `json:"groupsRead,omitempty"`
 	// Installed is when an agent first ran with this memory (M2).
 	Installed time.Time `json:"installed,omitzero"`
 }
@@ -101,6 +103,8 @@ type Record struct {
 	Last     time.Time `json:"last"`
 	// Launched is when the cloud started the instance; zero: the cloud does not tell.
 	Launched time.Time `json:"launched,omitzero"`
+	// Unlisted is the last read of its group before First; zero: there was none.
+	Unlisted time.Time `json:"unlisted,omitzero"`
 	// Sent tells that the instance was removed by a scale-down: its Node carried the ToBeDeleted
 	// taint once, or the scaler said so. A taint may be stripped later by a restarted
 	// Cluster Autoscaler; this stays.

@@ -31,7 +31,7 @@ func (x *moment) doubt(n cluster.Node) string {
 		return "the Node was made after the cloud had stopped listing instance " + n.ProviderID + ": its provider ID may be another machine's"
 	}
 	if id, why := x.heir(n); id != "" {
-		return fmt.Sprintf("instance %s exists, %s, and was launched before the Node was made: the provider ID %s may be false", id, why, n.ProviderID)
+		return fmt.Sprintf("the provider ID %s may be false: instance %s was there when the Node was made, %s", n.ProviderID, id, why)
 	}
 	return ""
 }
@@ -43,11 +43,11 @@ func (x *moment) heir(n cluster.Node) (id cluster.InstanceID, why string) {
 	own := machine(n.ProviderID)
 	for _, id := range x.view.names[string(n.Name)] {
 		if launched := x.memory.Seen[id].launched(); !x.view.backed[id] && id != own && !n.Created.Before(launched) {
-			return id, "has this Node's name and no other Node"
+			return id, "has the Node's name, and has no Node of its own"
 		}
 	}
 	if other, ok := x.view.nameless[cloudOf(own)]; ok && other.id != own && !n.Created.Before(other.launched) {
-		return other.id, "has no Node, and the cloud does not tell its name"
+		return other.id, "has no Node of its own, and the cloud does not tell its name"
 	}
 	return "", ""
 }

@@ -93,17 +93,23 @@ func newView(in Input) *view {
 	return v
 }
 
-// findNameless fills nameless. An instance whose launch time the cloud does not tell may have been launched some time before
-// it was first listed.
+// findNameless fills nameless. An instance whose launch time the cloud does not tell was launched after the last read of its group
+// that did not list it yet, less what a list may lag; without such a read at any time.
 func (v *view) findNameless(m Memory, p Policy) {
 	v.nameless = map[string]nameless{}
+	tells := map[string]bool{} // by cloud, whether it tells names at all
 	for id, f := range v.instances {
-		if f.instance.Phase == cluster.PhaseGone || v.backed[id] || len(f.instance.NodeNames) > 0 {
+		tells[cloudOf(id)] = tells[cloudOf(id)] || len(f.instance.NodeNames) > 0
+	}
+	for id, f := range v.instances {
+		if f.instance.Phase == cluster.PhaseGone || v.backed[id] || tells[cloudOf(id)] {
 			continue
 		}
 		launched := f.instance.Created
 		if launched.IsZero() {
-			launched = m.Seen[id].First.Add(-p.Grace)
+			if unlisted := m.Seen[id].Unlisted; !unlisted.IsZero() {
+				launched = unlisted.Add(-p.Grace)
+			}
 		}
 		if first, ok := v.nameless[cloudOf(id)]; !ok || launched.Before(first.launched) || launched.Equal(first.launched) && id < first.id {
 			v.nameless[cloudOf(id)] = nameless{id, launched}
@@ -236,7 +242,7 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 		ended := f.instance.Phase == cluster.PhaseGone
 		r, known := m.Seen[id]
 		if !known {
-			r = Record{Group: f.group.ID, First: f.group.ReadAt, Late: ended}
+			r = Record{Group: f.group.ID, First: f.group.ReadAt, Late: ended, Unlisted: m.GroupsRead[f.group.ID]}
 		}
 		if f.group.ReadAt.After(r.Last) {
 			r.Last, r.Group, r.Declared = f.group.ReadAt, f.group.ID, f.group.Declared
@@ -261,6 +267,14 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 			}
 		}
 		m.Seen[id] = r
+	}
+	if m.GroupsRead == nil {
+		m.GroupsRead = map[cluster.GroupID]time.Time{}
+	}
+	for id, g := range v.groups {
+		if g.Stale == "" {
+			m.GroupsRead[id] = g.ReadAt
+		}
 	}
 	sent := map[cluster.InstanceID]bool{}
 	for _, id := range in.Sent {
@@ -349,7 +363,7 @@ func (m *Memory) miss(id cluster.InstanceID, v *view) {
 
 // Clone copies m, so that Decide changes nothing it was given.
 func (m Memory) Clone() Memory {
-	m.Seen, m.Watch, m.Doubts = maps.Clone(m.Seen), maps.Clone(m.Watch), maps.Clone(m.Doubts)
+	m.Seen, m.Watch, m.Doubts, m.GroupsRead = maps.Clone(m.Seen), maps.Clone(m.Watch), maps.Clone(m.Doubts), maps.Clone(m.GroupsRead)
 	if m.Seen == nil {
 		m.Seen = map[cluster.InstanceID]Record{}
 	}

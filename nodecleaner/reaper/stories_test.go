@@ -51,12 +51,12 @@ var stories = []story{
 	{"G0 no state", func(w *world) { w.lose(0); w.phase(0, cluster.PhaseUnknown); w.pass(time.Hour) }, "", "G0"},
 	{"G0 its group is not listed", func(w *world) {
 		w.lose(0)
-		w.in.Groups = []cluster.NodeGroup{{ID: "other", Target: 1, ReadAt: noon, Instances: []cluster.Instance{{ID: "aws:///z/i-x", Phase: cluster.PhaseRunning, Member: true}}}}
+		w.in.Groups = []cluster.NodeGroup{{ID: "other", Target: 1, ReadAt: noon, Instances: []cluster.Instance{{ID: "aws:///z/i-x", Phase: cluster.PhaseRunning, Member: true, NodeNames: []string{"x"}}}}}
 		w.pass(time.Hour)
 	}, "", "G0"},
 	{"B1 wrong account with a group of the same name", func(w *world) {
 		w.lose(0)
-		w.in.Groups[0].Instances, w.in.Groups[0].Target = []cluster.Instance{{ID: "aws:///z/i-x", Phase: cluster.PhaseRunning, Member: true}}, 1
+		w.in.Groups[0].Instances, w.in.Groups[0].Target = []cluster.Instance{{ID: "aws:///z/i-x", Phase: cluster.PhaseRunning, Member: true, NodeNames: []string{"x"}}}, 1
 		w.pass(time.Hour)
 	}, "", "B1"},
 	{"B1 empty group with a target", func(w *world) {
@@ -722,7 +722,7 @@ var stories = []story{
 		w.only(string(id(0)))
 		w.in.Groups[0].Target = 1
 		w.in.Groups[0].Instances = []cluster.Instance{{ID: "aws:///z/i-new", Phase: cluster.PhaseRunning, Member: true},
-			{ID: "aws:///z/i-left", Phase: cluster.PhaseRunning}, {ID: "aws:///z/i-dead", Phase: cluster.PhaseGone, Member: true}}
+			{ID: "aws:///z/i-left", Phase: cluster.PhaseRunning, NodeNames: []string{"left"}}, {ID: "aws:///z/i-dead", Phase: cluster.PhaseGone, Member: true}}
 		w.pass(2 * time.Minute)
 	}, "n00:G4", ""},
 }
@@ -888,7 +888,7 @@ func init() {
 			w.claimed(n, "workers")
 			w.node(n).Taints = append(w.node(n).Taints, sentAway)
 		}
-		w.in.Groups[0].Instances, w.in.Groups[0].Target = []cluster.Instance{{ID: "aws:///z/i-x", Phase: cluster.PhaseRunning, Member: true}}, 1
+		w.in.Groups[0].Instances, w.in.Groups[0].Target = []cluster.Instance{{ID: "aws:///z/i-x", Phase: cluster.PhaseRunning, Member: true, NodeNames: []string{"x"}}}, 1
 		for n := range w.in.Nodes {
 			w.in.Nodes[n].Created = noon.Add(-24 * time.Hour)
 		}
