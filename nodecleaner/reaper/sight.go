@@ -268,14 +268,7 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 		}
 		m.Seen[id] = r
 	}
-	if m.GroupsRead == nil {
-		m.GroupsRead = map[cluster.GroupID]time.Time{}
-	}
-	for id, g := range v.groups {
-		if g.Stale == "" {
-			m.GroupsRead[id] = g.ReadAt
-		}
-	}
+	m.dateReads(v)
 	sent := map[cluster.InstanceID]bool{}
 	for _, id := range in.Sent {
 		id = machine(string(id))
@@ -297,6 +290,18 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 	maps.DeleteFunc(m.Seen, func(id cluster.InstanceID, r Record) bool {
 		return !present[id] && in.Now.Sub(r.Last) > forgetAfter
 	})
+}
+
+// dateReads stores when each group was last read whole.
+func (m *Memory) dateReads(v *view) {
+	if m.GroupsRead == nil {
+		m.GroupsRead = map[cluster.GroupID]time.Time{}
+	}
+	for id, g := range v.groups {
+		if g.Stale == "" {
+			m.GroupsRead[id] = g.ReadAt
+		}
+	}
 }
 
 // rebuild restores a record of an earlier leader or of a lost file from the Node's
