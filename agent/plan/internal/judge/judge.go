@@ -137,9 +137,15 @@ func (w *Round) newJudge(cost []float64, withMarked bool, contents []content) *j
 func (j *judge) collectGroups() {
 	w := j.w
 	j.balanced = make([][]int, len(w.Groups))
-	v := w.NewSolver(false)
+	v, ranks := w.NewSolver(false), w.MachineRanks()
 	for g := range w.Groups {
-		if j.rooms[g] == nil || !w.Groups[g].CanGrow() || slices.ContainsFunc(j.groups, func(o int) bool { return slices.Contains(j.balanced[o], g) || j.alike(g, o) }) {
+		if j.rooms[g] == nil || !w.Groups[g].CanGrow() || slices.ContainsFunc(j.groups, func(o int) bool { return slices.Contains(j.balanced[o], g) }) {
+			continue
+		}
+		if k := slices.IndexFunc(j.groups, func(o int) bool { return j.alike(g, o) }); k >= 0 {
+			if o := j.groups[k]; ranks[g] < ranks[o] && j.alike(o, g) && j.balanced[o] == nil && len(v.Partners(g)) == 1 {
+				j.groups[k] = g // the expanders after the first one like it better
+			}
 			continue
 		}
 		if set := v.Partners(g); len(set) > 1 {

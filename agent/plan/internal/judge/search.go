@@ -96,7 +96,7 @@ func (w *Round) JudgePacked(best *packing.Solution) *packing.Solution {
 	}
 	stands := !ok || t.left == 0 && slices.Equal(t.machines, packed)
 	if !stands {
-		best = j.solution(t)
+		best = j.solution(j.refined(t, judgeSteps*tieShare/allShares))
 	}
 	w.Steps, w.cut = w.Steps+j.sim.Steps, w.cut || j.cut
 	if !ok {
@@ -119,7 +119,7 @@ func (j *judge) sameSize() bool {
 
 // choose finds the purchase of the round. Candidates are tried in one draw; the cheapest with what they leave are
 // repaired, and the search sets out from the best of these, in few draws and then in all. It ends when it has taken judgeTimes what the first trial
-// takes, since more saves less than it costs, or when the budget of the round is spent
+// takes, since more saves less than it costs, or when the budget of the round but for refined is spent
 // (judge.cut); the best that was found by then is taken. The first candidates are tried
 // beyond judgeTimes too, and the first one until sim.Limit; false: it takes more.
 // It costs judgeTimes bindings of all pods (schedsim.Sim.Bind), and sorting P for each of six draws.
@@ -133,9 +133,10 @@ func (j *judge) choose() (trial, bool) {
 	var starts []trial
 	candidates := j.candidates()
 	before, most := j.sim.Steps, 0
+	enough := j.most - (j.most-before)/allShares // what the search may take; the rest is for refined
 	for k, c := range candidates {
-		if k >= judgeAlways && j.sim.Steps > j.limit || k > 0 && j.sim.Steps > j.most {
-			j.cut = j.cut || most == j.most || j.sim.Steps > j.most
+		if k >= judgeAlways && j.sim.Steps > j.limit || k > 0 && j.sim.Steps > enough {
+			j.cut = j.cut || most == enough || j.sim.Steps > enough
 			break
 		}
 		if t, ok := j.try(c.machines, 0, j.rivalOf(&best)); ok {
@@ -145,7 +146,7 @@ func (j *judge) choose() (trial, bool) {
 			}
 		}
 		if k == 0 {
-			most = min(before+judgeSteps+judgeTimes*(j.sim.Steps-before), j.most)
+			most = min(before+judgeSteps+judgeTimes*(j.sim.Steps-before), enough)
 			j.limit = before + (most-before)*candidateShare/allShares
 		}
 	}
@@ -170,7 +171,7 @@ func (j *judge) choose() (trial, bool) {
 	for k := range min(found, judgeSearches) {
 		j.limit = j.sim.Steps + (before+(most-before)*searchedShare/allShares-j.sim.Steps)/(judgeSearches-k)
 		t := j.search(starts[k], starts[found:], judgeDraws)
-		j.cut = j.cut || most == j.most && j.sim.Steps >= j.limit
+		j.cut = j.cut || most == enough && j.sim.Steps >= j.limit
 		if t.better(&best) {
 			best = t
 		}
@@ -178,7 +179,8 @@ func (j *judge) choose() (trial, bool) {
 	}
 	j.limit = most
 	// In few draws a purchase may be the best by chance: what is best in all of them is searched on from.
-	return j.search(j.confirm(best, starts), nil, judgeConfirms), true
+	best = j.search(j.confirm(best, starts), nil, judgeConfirms)
+	return j.refined(best, (most-before)*tieShare/allShares), true
 }
 
 const (
@@ -196,6 +198,9 @@ const (
 	// searches end, and the rest for confirm. Where a trial takes many steps and repairs or confirm have too few, pods are
 	// left that machines more would have helped.
 	candidateShare, searchedShare, allShares = 2, 6, 8
+
+	// tieShare is what each part of refined may take beside all these shares, as long as the round has so many steps.
+	tieShare = 2
 )
 
 // nothing tells whether nobody is left whom a machine would help.

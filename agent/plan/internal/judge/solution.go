@@ -25,9 +25,11 @@ func (j *judge) solution(t trial) *packing.Solution {
 // finalPurchase makes the first purchase of a trial, or both at once: where the machines have no room for the pods of the second one,
 // and where these depend on others or are headroom. Where other pods would take the machines of the second purchase too, it is not
 // made: the pods that it is for are overtaken. It returns the machines by group and the pods that are left, by class.
-// It costs up to five trials.
+// It costs up to five trials, and
+// judgeConfirms more where the model breaks ties otherwise than before.
 func (j *judge) finalPurchase(t *trial, m mark) (x []int, left, overtaken map[int]int) {
-	left, _ = j.run(t.machines, 0, math.Inf(1))
+	j.sim.Forget() // the same trial is bound the same, whatever was tried before
+	left = j.runFirst(t, m)
 	refused, headroom := j.refused(left), j.lacksHeadroom(left)
 	if slices.Equal(t.machines, t.all) || t.open == 0 && len(refused) == 0 && !headroom {
 		return t.machines, left, nil
@@ -40,6 +42,19 @@ func (j *judge) finalPurchase(t *trial, m mark) (x []int, left, overtaken map[in
 	j.rollback(m)
 	left, _ = j.run(t.machines, 0, math.Inf(1))
 	return t.machines, left, refused
+}
+
+// runFirst makes the first purchase of a trial. The model may break ties otherwise than it did in the trial: where no draw of
+// that left pods that a machine would help, neither does the one that is taken, if there is such among the first few.
+func (j *judge) runFirst(t *trial, m mark) (left map[int]int) {
+	for draw := range judgeConfirms {
+		if left, _ = j.run(t.machines, draw, math.Inf(1)); t.left > 0 || !slices.ContainsFunc(j.order, func(c int) bool { return j.helps(c, left[c]) }) {
+			return left
+		}
+		j.rollback(m)
+	}
+	left, _ = j.run(t.machines, 0, math.Inf(1))
+	return left
 }
 
 // runBoth makes both purchases of a trial in the cluster of a mark. Pods spread over machines that were to stay free for headroom, and a

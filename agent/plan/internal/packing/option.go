@@ -11,7 +11,7 @@ import (
 
 // option is what one group could do for the pods that are left.
 type option struct {
-	group    int
+	Purchase       // pods and podValue are of its coming and new machines
 	set      []int // the groups that its machines are spread over, group included
 	limit    int
 	empty    []int64         // the room of a machine
@@ -20,13 +20,8 @@ type option struct {
 	places   int             // the places that there were
 	k        binpack.Packing // packed, or what is better
 	which    []int
-	fresh    int // machines to buy
-	pods     int // pods on its coming and new machines
-	left     int // pods that have no room
-	waste    float64
-	podValue float64 // of the pods on them, in cores
-	groups   []int   // by entry of k.fresh, the group of its machines; nil: group, or one of set
-	price    float64 // of the machines to buy; 0: some has none
+	left     int   // pods that have no room
+	groups   []int // by entry of k.fresh, the group of its machines; nil: group, or one of set
 }
 
 // pick returns the best option of all groups that are not done, nil when there is
@@ -85,7 +80,7 @@ func (v *Solver) optionFor(g, limit int) *option {
 	if len(p.Items) == 0 {
 		return nil
 	}
-	o := &option{group: g, limit: limit, empty: p.Empty, found: v.changes, places: len(v.Solution.Bins), which: which, set: set}
+	o := &option{Purchase: Purchase{group: g, helpers: 1}, limit: limit, empty: p.Empty, found: v.changes, places: len(v.Solution.Bins), which: which, set: set}
 	o.packed = v.pack(p, which)
 	o.k, v.options[g] = o.packed, o
 	if k, ok := p.PackHostSpread(v.w.Topology.HostSpread(g), o.k.Bins); ok {
@@ -203,12 +198,7 @@ func (v *Solver) better(a, b *option) bool {
 			return strands[b.group]
 		}
 	}
-	for _, expand := range v.w.expanders() {
-		if c := expand(v.w, a, b); c != 0 {
-			return c < 0
-		}
-	}
-	return a.fresh < b.fresh
+	return v.w.Compare(&a.Purchase, &b.Purchase) < 0
 }
 
 // anyDemand tells whether any pod is left that machines may be bought for.

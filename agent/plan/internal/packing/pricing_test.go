@@ -1,6 +1,7 @@
 package packing
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -16,13 +17,7 @@ func TestLotsAreFair(t *testing.T) {
 		s := cluster.Snapshot{Groups: []cluster.NodeGroup{{ID: "a"}, {ID: "b"}, {ID: "c"}}}
 		p := decision.Policy{RandomSeed: seed}
 		w := New(round.New(new(round.Cache), &s, &decision.Memory{}, &p))
-		best := 0
-		for g := range w.Groups {
-			if w.draw(g) < w.draw(best) {
-				best = g
-			}
-		}
-		won[w.Groups[best].ID]++
+		won[w.Groups[slices.Index(w.draws(), 0)].ID]++
 	}
 	for g, n := range won {
 		if n < draws/3-150 || n > draws/3+150 {

@@ -9,14 +9,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
-// rightsize gives each machine that an option buys the cheapest group whose machine holds
-// its pods: the last ones are seldom full, and where pods keep away from each other
+// rightsize gives each machine that an option buys the group that the expanders like best of those whose machine holds
+// its pods, and of those the smallest: the last ones are seldom full, and where pods keep away from each other
 // most are not. Machines that are upcoming already stay what they are.
 func (v *Solver) rightsize(o *option, p *binpack.Problem) {
 	if len(o.set) > 1 || o.fresh == 0 || len(v.w.Groups) < 2 {
 		return
 	}
-	ladder := v.groupsByCost()
+	ladder, ranks := v.groupsByRank(), v.w.MachineRanks()
 	left := make(map[int]int)
 	mix, fresh := make([]int, 0, len(o.k.Fresh)), make([]binpack.FreshBins, 0, len(o.k.Fresh))
 	put := func(f binpack.FreshBins, n, g int) int {
@@ -42,7 +42,7 @@ func (v *Solver) rightsize(o *option, p *binpack.Problem) {
 			used[j] = p.Empty[j] - f.Room[j]
 		}
 		for _, g := range v.fromLargeEnough(ladder, used) {
-			if f.Times == 0 || v.cost(g) >= v.cost(own) {
+			if f.Times == 0 || ranks[g] >= ranks[own] {
 				break
 			}
 			if g == own {
@@ -61,11 +61,11 @@ func (v *Solver) rightsize(o *option, p *binpack.Problem) {
 	o.k.Fresh, o.groups = fresh, mix
 }
 
-// groupsByCost are the groups that could be bought and have no machines coming, the cheapest
+// groupsByRank are the groups that could be bought and have no machines coming, the best by Packer.MachineRanks
 // first.
-func (v *Solver) groupsByCost() []int {
-	if v.costOrder != nil {
-		return v.costOrder
+func (v *Solver) groupsByRank() []int {
+	if v.rankOrder != nil {
+		return v.rankOrder
 	}
 	out := make([]int, 0, len(v.w.Groups))
 	for g := range v.w.Groups {
@@ -74,27 +74,28 @@ func (v *Solver) groupsByCost() []int {
 			out = append(out, g)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(v.cost(a), v.cost(b)) })
-	v.costOrder = out
+	ranks := v.w.MachineRanks()
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(ranks[a], ranks[b]) })
+	v.rankOrder = out
 	for n, g := range out {
 		empty, _ := v.w.Template(&v.w.Groups[g])
-		if v.costOrderMax == nil {
-			v.costOrderMax = make([]int64, 0, len(out)*len(empty))
+		if v.rankOrderMax == nil {
+			v.rankOrderMax = make([]int64, 0, len(out)*len(empty))
 		}
-		v.costOrderMax = append(v.costOrderMax, empty...)
+		v.rankOrderMax = append(v.rankOrderMax, empty...)
 		for j := range empty {
 			if n > 0 {
-				v.costOrderMax[n*len(empty)+j] = max(empty[j], v.costOrderMax[(n-1)*len(empty)+j])
+				v.rankOrderMax[n*len(empty)+j] = max(empty[j], v.rankOrderMax[(n-1)*len(empty)+j])
 			}
 		}
 	}
 	return out
 }
 
-// fromLargeEnough leaves out the cheapest groups of the ladder that are all too small.
+// fromLargeEnough leaves out the best groups of the ladder that are all too small.
 func (v *Solver) fromLargeEnough(ladder []int, used []int64) []int {
 	return ladder[sort.Search(len(ladder), func(n int) bool {
-		for j, most := range v.costOrderMax[n*len(used) : (n+1)*len(used)] {
+		for j, most := range v.rankOrderMax[n*len(used) : (n+1)*len(used)] {
 			if used[j] > most {
 				return false
 			}
@@ -150,12 +151,15 @@ func (v *Solver) convertRoom(room []int64, from, to int) {
 	}
 }
 
-// addCosts adds up the price of what an option buys, and the share that stays unused where
+// addCosts adds up the machines and the price of what an option buys, and the share that stays unused where
 // its machines are of several groups.
 func (v *Solver) addCosts(o *option, p *binpack.Problem) {
 	coming := 0
 	for _, g := range o.set {
 		coming += v.upcoming[g]
+	}
+	if slices.ContainsFunc(o.groups, func(g int) bool { return g != o.group }) {
+		o.machines = make([]int, len(v.w.Groups))
 	}
 	priced, have := true, [2]float64{}
 	for x, f := range o.k.Fresh {
@@ -174,6 +178,9 @@ func (v *Solver) addCosts(o *option, p *binpack.Problem) {
 		}
 		o.price += v.w.Groups[g].Price * float64(n)
 		priced = priced && (n == 0 || v.w.Groups[g].Price > 0)
+		if o.machines != nil {
+			o.machines[g] += n
+		}
 	}
 	if !priced {
 		o.price = 0
@@ -325,7 +332,7 @@ func (v *Solver) estimate(o *option, g int, sums []relaxation) bool {
 			need = max(need, int((n+empty[j]-1)/empty[j]))
 		}
 	}
-	*o = option{group: g, pods: f.pods, fresh: need * misfit}
+	*o = option{Purchase: Purchase{group: g, pods: f.pods, helpers: 1, fresh: need * misfit}}
 	o.weigh([2]float64{float64(f.sum[0]), float64(f.sum[1])}, empty, o.fresh)
 	o.price = v.w.Groups[g].Price * float64(o.fresh)
 	return true

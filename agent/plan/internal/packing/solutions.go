@@ -7,11 +7,49 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// BestSolution tries a few ways and takes the one that buys least: as if nothing had
+// BestSolution is the solution that the expanders find, or the one that the first of them finds alone where they like that
+// better, or where it helps more pods: groups are taken one after the other, so that a group that is taken first may leave a worse
+// choice for the rest. It costs leastBought, twice where there are several expanders.
+func (w *Packer) BestSolution() *Solution {
+	perPod := make([]bool, len(w.Demands))
+	for i := range w.Demands {
+		perPod[i] = w.Demands[i].PerPod
+	}
+	best := w.leastBought()
+	if best.Bought() == 0 || w.OneExpander() {
+		return best
+	}
+	for i := range w.Demands { // what was found out for other machines
+		w.Demands[i].PerPod = perPod[i]
+	}
+	var first *Solution
+	w.ByFirstAlone(func() { first = w.leastBought() })
+	if c := cmp.Or(cmp.Compare(first.Unplaced(), best.Unplaced()), w.compareSolutions(first, best)); c < 0 {
+		return first
+	}
+	return best
+}
+
+// compareSolutions is Compare for solutions that help as many pods. It costs G and the demands.
+func (w *Packer) compareSolutions(a, b *Solution) int {
+	rooms, used := make([][]int64, len(w.Groups)), [2]float64{}
+	for g := range rooms {
+		rooms[g], _ = w.Template(&w.Groups[g])
+	}
+	for i := range w.Demands {
+		for k, n := range w.Dimensions.Class(w.Demands[i].Class)[:len(used)] {
+			used[k] += float64(n) * float64(w.Demands[i].Count())
+		}
+	}
+	x, y := w.purchaseOf(a.Grow, rooms, used), w.purchaseOf(b.Grow, rooms, used)
+	return w.Compare(&x, &y)
+}
+
+// leastBought tries a few ways and takes the one that buys least: as if nothing had
 // been reserved; with all upcoming machines filled together; with what was reserved; and with
 // the nodes that carry our mark, which pods may need back. A solution with marked nodes may not help fewer pods than
 // the same without.
-func (w *Packer) BestSolution() *Solution {
+func (w *Packer) leastBought() *Solution {
 	best := w.SolveOnce(false, false)
 	if best.Bought()+best.Unplaced() == 0 {
 		return best

@@ -78,8 +78,8 @@ type Solver struct {
 	singles []option  // room for what preferred compares
 	rooms   [][]int64 // of the places, as far as a problem was written of them
 
-	costOrder    []int   // see ladder
-	costOrderMax []int64 // by rung, of each dimension the most that it or one below has
+	rankOrder    []int   // see groupsByRank
+	rankOrderMax []int64 // by place in it, of each dimension the most that it or one before it has
 }
 
 // NewSolver begins a Solution on the nodes that pods may count on, with or without those that are being emptied.

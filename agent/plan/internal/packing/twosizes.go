@@ -56,11 +56,11 @@ func (v *Solver) smallerGroups(than int, p *binpack.Problem, n int) []int {
 			per[j] += p.Items[i].Size[j] * int64(p.Items[i].Count)
 		}
 	}
-	ladder := v.groupsByCost()
+	ladder, ranks := v.groupsByRank(), v.w.MachineRanks()
 	var out []int
 	for x := len(ladder) - 1; x >= 0 && len(out) < maxSmallerGroups; x-- {
 		g := ladder[x]
-		if v.cost(g) >= v.cost(than) || v.w.Topology != nil && v.w.Topology.GroupDomain[g] != v.w.Topology.GroupDomain[than] || v.room(g) < n {
+		if ranks[g] >= ranks[than] || v.cost(g) >= v.cost(than) || v.w.Topology != nil && v.w.Topology.GroupDomain[g] != v.w.Topology.GroupDomain[than] || v.room(g) < n {
 			continue
 		}
 		empty, _ := v.w.Template(&v.w.Groups[g])
@@ -95,7 +95,7 @@ func (v *Solver) packOnSmaller(o *option, p *binpack.Problem, order []int, n, di
 	if got == nil {
 		return nil
 	}
-	two := &option{group: o.group, set: o.set, which: o.which, k: *got, fresh: got.Bins, groups: make([]int, 0, len(got.Fresh))}
+	two := &option{Purchase: Purchase{group: o.group, fresh: got.Bins}, set: o.set, which: o.which, k: *got, groups: make([]int, 0, len(got.Fresh))}
 	for x := range got.Fresh {
 		if x < large {
 			two.groups = append(two.groups, o.group)

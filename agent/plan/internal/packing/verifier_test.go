@@ -27,7 +27,7 @@ func TestOneDemandInClosedForm(t *testing.T) {
 				if l.MaxFit(empty) == 0 { // it is placed by the rules alone
 					continue
 				}
-				want := &option{group: g, set: []int{g}, k: binpack.Pack(p), which: []int{i}}
+				want := &option{Purchase: Purchase{group: g}, set: []int{g}, k: binpack.Pack(p), which: []int{i}}
 				want.fresh = max(want.k.Bins-v.upcoming[g], 0)
 				want.measure(p)
 				v.addCosts(want, p)
