@@ -271,23 +271,30 @@ func (r *verifier) placeSingly() {
 // placeOn puts pods of a demand wherever there is room. It costs the places, once more for each time that some were put.
 func (r *verifier) placeOn(i int) bool {
 	v := r.v
-	k := &v.w.Demands[i]
-	size, filters := v.w.Dimensions.Class(k.Class), v.w.FiltersOf(k.Class)
+	if r.keepsToOneHost(v.w.Demands[i].Class) {
+		return r.placeTogether(i)
+	}
 	any := false
 	for progress := true; progress && v.Solution.Left[i] > 0; {
 		progress = false
 		for p := 0; p < len(v.Solution.Bins) && v.Solution.Left[i] > 0; p++ {
-			pl := &v.Solution.Bins[p]
-			if pl.Node >= 0 && !filters.May(pl.Node) || !binpack.Fits(pl.Room, size) || !k.Buys && pl.Fresh || pl.Node >= 0 && !filters.Passes(pl.Node) || pl.Node < 0 && !v.passes(k.Class, pl) {
-				continue
-			}
-			if n := min(v.Solution.Left[i], binpack.MaxFit(pl.Room, size), r.st.MaxFit(k.Class, r.nodes[p])); n > 0 {
+			if n := r.roomOn(i, p); n > 0 {
 				r.putOn(i, p, n)
 				progress, any = true, true
 			}
 		}
 	}
 	return any
+}
+
+// roomOn is how many of the pods of a demand that are left may go on a place.
+func (r *verifier) roomOn(i, p int) int {
+	v, k, pl := r.v, &r.v.w.Demands[i], &r.v.Solution.Bins[p]
+	size, filters := v.w.Dimensions.Class(k.Class), v.w.FiltersOf(k.Class)
+	if pl.Node >= 0 && !filters.May(pl.Node) || !binpack.Fits(pl.Room, size) || !k.Buys && pl.Fresh || pl.Node >= 0 && !filters.Passes(pl.Node) || pl.Node < 0 && !v.passes(k.Class, pl) {
+		return 0
+	}
+	return min(v.Solution.Left[i], binpack.MaxFit(pl.Room, size), r.st.MaxFit(k.Class, r.nodes[p]))
 }
 
 // putOn puts pods of a demand on a place.
