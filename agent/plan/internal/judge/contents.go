@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -10,7 +9,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/contents"
 )
 
 // A round that is not too large remembers the contents of each machine that is upcoming (decision.Reservation).
@@ -18,126 +17,15 @@ import (
 // use them in another way, and buy again for the pods that it leaves. So before a round buys, each
 // pod is put on the machine that earlier rounds chose for it.
 
-// content is the pods of one upcoming machine that still wait.
-type content struct {
-	group, machine int
-	pods           []podRun
-	node           int // of the round, where some of its pods run already; -1: none do
-}
-
-// machineNumber is an upcoming machine as the Memory names it.
-type machineNumber struct{ group, machine int }
-
-// contentList gathers contents.
-type contentList struct {
-	all []content
-	at  map[machineNumber]int
-}
-
-func (l *contentList) add(m machineNumber, class, n int) {
-	i, known := l.at[m]
-	if !known {
-		i = len(l.all)
-		l.at[m] = i
-		l.all = append(l.all, content{group: m.group, machine: m.machine, node: -1})
-	}
-	c := &l.all[i]
-	if last := len(c.pods) - 1; last >= 0 && c.pods[last].class == class {
-		c.pods[last].n += n
-	} else {
-		c.pods = append(c.pods, podRun{class, n})
-	}
-}
-
-// contents are those of the Memory, by group and machine. It costs the reservations, the pods that wait
-// and the pods of nodes that are upcoming or have just become Ready.
-func (w *Round) contents() []content {
-	of := make(map[cluster.PodKey]machineNumber)
-	for _, r := range w.Memory.Reservations {
-		if g, known := w.ByID[r.Group]; known && r.Machine > 0 {
-			for _, key := range r.Pods {
-				of[key] = machineNumber{g, r.Machine}
-			}
-		}
-	}
-	if len(of)+len(w.Memory.MissingByMachine) == 0 {
-		return nil
-	}
-	l := contentList{at: make(map[machineNumber]int)}
-	missing := w.missingByOwner()
-	for i := range w.Demands {
-		k := &w.Demands[i]
-		if !k.Buys {
-			continue
-		}
-		others := k.Expected
-		for _, key := range k.Keys {
-			if m, has := of[key]; has {
-				l.add(m, k.Class, 1)
-			} else if w.ReservedTo(key) == "" {
-				others++ // its controller may have made it since
-			}
-		}
-		l.addMissing(missing[k.Owner], k.Class, others)
-	}
-	w.findNodes(&l, of)
-	out := l.all
-	slices.SortFunc(out, func(a, b content) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.machine, b.machine))
-	})
-	return out
-}
-
-// missingPods are pods of one controller that count on an upcoming machine without a name.
-type missingPods struct {
-	machineNumber
-	n int
-}
-
-// missingByOwner are the pods that controllers had still to make when machines were bought for them.
-func (w *Round) missingByOwner() map[cluster.UID][]missingPods {
-	out := make(map[cluster.UID][]missingPods)
-	for _, r := range w.Memory.MissingByMachine {
-		if g, known := w.ByID[r.Group]; known && r.Machine > 0 && r.Pods > 0 {
-			out[r.Owner] = append(out[r.Owner], missingPods{machineNumber{g, r.Machine}, r.Pods})
-		}
-	}
-	return out
-}
-
-// addMissing adds at most so many pods of a class, and takes them off the list.
-func (l *contentList) addMissing(from []missingPods, class, most int) {
-	for i := range from {
-		if n := min(from[i].n, most); n > 0 {
-			l.add(from[i].machineNumber, class, n)
-			from[i].n -= n
-			most -= n
-		}
-	}
-}
-
-// findNodes finds the nodes where some pods of a content run already.
-func (w *Round) findNodes(l *contentList, of map[cluster.PodKey]machineNumber) {
-	for _, i := range w.NewNodes() {
-		for p := range w.Nodes[i].Pods {
-			if m, has := of[w.Nodes[i].Pods[p].Key]; has && m.group == w.Nodes[i].Group {
-				if k, waits := l.at[m]; waits && l.all[k].node < 0 {
-					l.all[k].node = i
-				}
-			}
-		}
-	}
-}
-
 // AsReserved is the solution that buys nothing and has each pod on the machine that earlier rounds chose for it; nil:
 // there are no contents, or a purchase would still help a pod that is not overtaken.
 // It costs a judge, three trials and overtaken.
 func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
-	contents := w.contents()
-	if len(contents) == 0 {
+	all := contents.Of(w.State)
+	if len(all) == 0 {
 		return nil
 	}
-	j := w.newJudge(cost, withMarked, contents)
+	j := w.newJudge(cost, withMarked, all)
 	defer j.rollback(j.begin)
 	defer func() { w.Steps += j.sim.Steps }()
 	nothing := make([]int, len(j.cost))
@@ -210,7 +98,7 @@ const (
 
 // placeContents puts pods on the machines that they were counted on, as far as the filters allow it.
 // It costs contentPasses times the pods, and contentLooks times the contents.
-func (j *judge) placeContents(all []content) {
+func (j *judge) placeContents(all []contents.Content) {
 	if len(all) == 0 {
 		return
 	}
@@ -221,14 +109,14 @@ func (j *judge) placeContents(all []content) {
 			if nodes[i] < 0 {
 				continue
 			}
-			for k := range all[i].pods {
-				for r := &all[i].pods[k]; r.n > 0 && j.lacking[r.class] > 0 && j.sim.CanBind(r.class, nodes[i]); r.n-- {
-					j.sim.BindTo(r.class, nodes[i])
-					j.lacking[r.class]--
-					j.onNodes[r.class]++
+			for k := range all[i].Pods {
+				for r := &all[i].Pods[k]; r.N > 0 && j.lacking[r.Class] > 0 && j.sim.CanBind(r.Class, nodes[i]); r.N-- {
+					j.sim.BindTo(r.Class, nodes[i])
+					j.lacking[r.Class]--
+					j.onNodes[r.Class]++
 					some = true
-					if by := j.reserved[r.class]; by != nil && by[all[i].group] > 0 {
-						by[all[i].group]--
+					if by := j.reserved[r.Class]; by != nil && by[all[i].Group] > 0 {
+						by[all[i].Group]--
 					}
 				}
 			}
@@ -238,10 +126,10 @@ func (j *judge) placeContents(all []content) {
 
 // nodesOf finds a machine for each content: the node that some of its pods run on, or else one of the first of its
 // group that is free and has room for all; -1: there is none.
-func (j *judge) nodesOf(all []content) []int {
+func (j *judge) nodesOf(all []contents.Content) []int {
 	out, taken := make([]int, len(all)), make([]bool, j.nodes)
 	for i := range all {
-		if out[i] = all[i].node; out[i] >= 0 {
+		if out[i] = all[i].Node; out[i] >= 0 {
 			taken[out[i]] = true
 		}
 	}
@@ -255,12 +143,12 @@ func (j *judge) nodesOf(all []content) []int {
 		if out[i] >= 0 {
 			continue
 		}
-		list := free[all[i].group]
+		list := free[all[i].Group]
 		for k, n := range list[:min(len(list), contentLooks)] {
-			if j.hasRoom(n, all[i].pods) {
+			if j.hasRoom(n, all[i].Pods) {
 				out[i] = n
 				copy(list[1:k+1], list[:k])
-				free[all[i].group] = list[1:]
+				free[all[i].Group] = list[1:]
 				break
 			}
 		}
@@ -269,14 +157,14 @@ func (j *judge) nodesOf(all []content) []int {
 }
 
 // hasRoom tells whether a node has room for all of some pods, by size.
-func (j *judge) hasRoom(node int, pods []podRun) bool {
+func (j *judge) hasRoom(node int, pods []contents.Run) bool {
 	room := slices.Clone(j.sim.Room(node)[:j.w.Dimensions.Len()])
 	for _, r := range pods {
-		size := j.w.Dimensions.Class(r.class)
-		if binpack.MaxFit(room, size) < r.n {
+		size := j.w.Dimensions.Class(r.Class)
+		if binpack.MaxFit(room, size) < r.N {
 			return false
 		}
-		binpack.Sub(room, size, r.n)
+		binpack.Sub(room, size, r.N)
 	}
 	return true
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/contents"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
 )
@@ -92,7 +93,7 @@ func (w *Round) Measure() {
 // newJudge builds the cluster as it is, with what is upcoming, puts the contents on it that are given, and
 // binds what has room beside. It costs the nodes with their pods, what schedsim.New costs, and the pods.
 // With letters: N + U, the pods that run, C*G, and Sim.Bind of P.
-func (w *Round) newJudge(cost []float64, withMarked bool, contents []content) *judge {
+func (w *Round) newJudge(cost []float64, withMarked bool, placed []contents.Content) *judge {
 	j := &judge{w: w, cost: cost, lost: -1, withMarked: withMarked, most: max(w.Budget-w.Steps, min(judgeSteps, w.Budget))}
 	j.buildCluster()
 	j.sim.Limit = w.Budget // until a purchase has been bound once; a round that cannot do that is packed
@@ -103,7 +104,7 @@ func (w *Round) newJudge(cost []float64, withMarked bool, contents []content) *j
 		}
 	}
 	j.collectWaiting()
-	if len(contents) > 0 { // kube-scheduler does not wait for machines where nodes have room
+	if len(placed) > 0 { // kube-scheduler does not wait for machines where nodes have room
 		j.bindWaiting()
 	}
 	j.rooms, j.infos = make([][]int64, len(w.Groups)), make([]*fit.NodeInfo, len(w.Groups))
@@ -124,7 +125,7 @@ func (w *Round) newJudge(cost []float64, withMarked bool, contents []content) *j
 	j.weighClasses()
 	j.collectReserved()
 	j.joined, j.early = j.mark(), slices.Clone(j.onNodes)
-	j.placeContents(contents)
+	j.placeContents(placed)
 	j.bindWaiting()
 	for _, n := range j.lacking {
 		j.pods += n

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/exchange"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
@@ -96,7 +97,7 @@ func (w *Round) JudgePacked(best *packing.Solution) *packing.Solution {
 	}
 	stands := !ok || t.left == 0 && slices.Equal(t.machines, packed)
 	if !stands {
-		best = j.solution(j.refined(t, judgeSteps*tieShare/allShares))
+		best = j.solution(j.refined(t, judgeSteps*exchangeShare/allShares))
 	}
 	w.Steps, w.cut = w.Steps+j.sim.Steps, w.cut || j.cut
 	if !ok {
@@ -180,7 +181,7 @@ func (j *judge) choose() (trial, bool) {
 	j.limit = most
 	// In few draws a purchase may be the best by chance: what is best in all of them is searched on from.
 	best = j.search(j.confirm(best, starts), nil, judgeConfirms)
-	return j.refined(best, (most-before)*tieShare/allShares), true
+	return j.refined(best, (most-before)*exchangeShare/allShares), true
 }
 
 const (
@@ -199,8 +200,8 @@ const (
 	// left that machines more would have helped.
 	candidateShare, searchedShare, allShares = 2, 6, 8
 
-	// tieShare is what each part of refined may take beside all these shares, as long as the round has so many steps.
-	tieShare = 2
+	// exchangeShare is what each part of refined may take beside all these shares, as long as the round has so many steps.
+	exchangeShare = 2
 )
 
 // nothing tells whether nobody is left whom a machine would help.
@@ -304,19 +305,12 @@ func (j *judge) repaired(t trial, than *trial) trial {
 	return best
 }
 
-// exchange is a step of the search: machines of a group go, others come.
-type exchange struct {
-	out, n int // group, and how many of its machines go
-	in, m  int // and come
-	saves  float64
-}
-
 // search drops machines and exchanges them for cheaper ones as long as that is better in the mean of some draws, what
 // saves most first, within its steps. It ends where an earlier search has ended: there it found no exchange that is better.
 // There are 15 exchanges for a pair of groups, so that it costs the square of G, and its share of the steps.
 func (j *judge) search(from trial, ended []trial, draws int) trial {
 	best := from
-	moves := j.moves(best.machines)
+	moves := exchange.Saving(j.cost, j.groups, best.machines)
 	need := j.needs()
 	for i, failed := 0, 0; failed < len(moves) && j.sim.Steps < j.limit; {
 		if t, ok := j.exchanged(&best, &moves[i], need, draws); ok {
@@ -334,52 +328,14 @@ func (j *judge) search(from trial, ended []trial, draws int) trial {
 // exchanged is a purchase after an exchange; false: it is not better, or not possible. Where machines help all pods, one
 // with too little room for them is not tried: of 7,000 none was better. It costs C + G to be ruled out, and up to a trial
 // for each draw otherwise.
-func (j *judge) exchanged(best *trial, m *exchange, need []int64, draws int) (trial, bool) {
-	if best.machines[m.out] < m.n {
+func (j *judge) exchanged(best *trial, m *exchange.Exchange, need []int64, draws int) (trial, bool) {
+	y, possible := m.Of(best.machines)
+	if !possible {
 		return trial{}, false
 	}
-	y := slices.Clone(best.machines)
-	y[m.out] -= m.n
-	y[m.in] += m.m
 	lacks := j.missing(y, need)
 	if lacks > 0 && best.lost == 0 || j.price(y)+lacks >= best.score || !j.within(y) {
 		return trial{}, false
 	}
 	return j.assess(y, best, draws)
-}
-
-// moves are the exchanges that save, what saves most first: some machines of a group for
-// none, for fewer dear ones or for more cheap ones of another.
-func (j *judge) moves(x []int) (out []exchange) {
-	for _, g := range j.sold(x) {
-		for n := 1; n <= 3; n++ {
-			out = append(out, exchange{g, n, g, 0, float64(n) * j.cost[g]})
-		}
-		for _, in := range j.groups {
-			if in == g {
-				continue
-			}
-			least := int(j.cost[in]/j.cost[g]) + 1 // so many cost more than one of the other
-			for _, n := range []int{1, 2, 3, least, least + 1} {
-				for m := 1; m <= 3; m++ {
-					if saves := float64(n)*j.cost[g] - float64(m)*j.cost[in]; saves > 1e-9 && (n == 1 || m == 1) && (n <= 3 && m < 3 || m == 1 || m == int(j.cost[g]/j.cost[in])) {
-						out = append(out, exchange{g, n, in, m, saves})
-					}
-				}
-			}
-		}
-	}
-	slices.SortStableFunc(out, func(a, b exchange) int { return cmp.Compare(b.saves, a.saves) })
-	return slices.Compact(out)
-}
-
-// sold are the groups that may be bought, and those that are.
-func (j *judge) sold(x []int) []int {
-	out := slices.Clone(j.groups)
-	for g, n := range x {
-		if n > 0 && !slices.Contains(out, g) {
-			out = append(out, g)
-		}
-	}
-	return out
 }

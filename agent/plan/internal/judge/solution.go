@@ -28,7 +28,7 @@ func (j *judge) solution(t trial) *packing.Solution {
 // It costs up to five trials, and
 // judgeConfirms more where the model breaks ties otherwise than before.
 func (j *judge) finalPurchase(t *trial, m mark) (x []int, left, overtaken map[int]int) {
-	j.sim.Forget() // the same trial is bound the same, whatever was tried before
+	j.sim.ResetOrder() // the same trial is bound the same, whatever was tried before
 	left = j.runFirst(t, m)
 	refused, headroom := j.refused(left), j.lacksHeadroom(left)
 	if slices.Equal(t.machines, t.all) || t.open == 0 && len(refused) == 0 && !headroom {

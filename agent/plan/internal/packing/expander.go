@@ -81,11 +81,9 @@ const wasteMargin = 0.03
 // noise is the share by which sums differ that are equal but for the order of their floating-point parts.
 const noise = 1e-9
 
-// Near tells whether two measures are equal but for noise: the next expander decides then.
-func Near(a, b float64) bool { return a == b || math.Abs(a-b) <= noise*max(math.Abs(a), math.Abs(b)) }
-
+// compareNear is cmp.Compare but that sums which differ by noise are equal: the next expander decides then.
 func compareNear(a, b float64) int {
-	if Near(a, b) {
+	if math.Abs(a-b) <= noise*max(math.Abs(a), math.Abs(b)) {
 		return 0
 	}
 	return cmp.Compare(a, b)
@@ -134,9 +132,7 @@ func (p *Purchase) inTier(tier []int, t int) (n int) {
 
 // tiersOf ranks values: 0 for the largest, equal ones are one tier.
 func tiersOf[T cmp.Ordered](values []T) []int {
-	order := slices.Sorted(slices.Values(values))
-	order = slices.Compact(order)
-	out := make([]int, len(values))
+	order, out := slices.Compact(slices.Sorted(slices.Values(values))), make([]int, len(values))
 	for i, v := range values {
 		at, _ := slices.BinarySearch(order, v)
 		out[i] = len(order) - 1 - at
@@ -158,14 +154,9 @@ func splitExpanders(names string) []string {
 	return out
 }
 
-func isUnknown(name string) bool {
-	_, known := expanderBy[name]
-	return !known
-}
-
 // UnknownExpanders are the names of a chain that this build does not know.
 func UnknownExpanders(names string) []string {
-	return slices.DeleteFunc(splitExpanders(names), func(name string) bool { return !isUnknown(name) })
+	return slices.DeleteFunc(splitExpanders(names), func(name string) bool { return slices.Contains(Expanders(), name) })
 }
 
 // UsesPriorities tells whether a chain of expanders reads the live priority map.
@@ -177,7 +168,7 @@ func (w *Packer) expanderNames() []string {
 	if w.pricing.names != nil {
 		return w.pricing.names
 	}
-	names := slices.DeleteFunc(splitExpanders(w.Policy.Expander), isUnknown)
+	names := slices.DeleteFunc(splitExpanders(w.Policy.Expander), func(name string) bool { return !slices.Contains(Expanders(), name) })
 	if len(names) == 0 {
 		names = []string{"least-waste"}
 	}

@@ -244,9 +244,9 @@ func (s *Sim) touch(node int) {
 	s.touched = append(s.touched, int32(node))
 }
 
-// Forget drops the order of the nodes that the scores remember from earlier what-ifs, so that ties are broken as in a new Sim. It costs
+// ResetOrder drops the order of the nodes that the scores remember from earlier what-ifs, so that ties are broken as in a new Sim. It costs
 // the classes; what is bound next looks at all nodes.
-func (s *Sim) Forget() {
+func (s *Sim) ResetOrder() {
 	clear(s.views)
 	s.touched, s.viewed = s.touched[:0], false
 }

@@ -2,10 +2,9 @@ package judge
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/exchange"
 )
 
 // The search goes by the first expander alone. What that one leaves open is decided afterwards, so that no other expander
@@ -16,12 +15,12 @@ import (
 // twice so many steps, and buysMore. The groups are in the order of the expanders from then on.
 func (j *judge) refined(best trial, steps int) trial {
 	j.limit = min(j.sim.Steps+steps, j.most)
-	j.w.ByFirstAlone(func() { best = j.exchangedEvenly(best) })
+	j.w.ByFirstAlone(func() { best = j.exchangedEqually(best) })
 	if j.w.OneExpander() {
 		return best
 	}
 	j.limit = min(j.sim.Steps+steps, j.most)
-	t := j.exchangedEvenly(best)
+	t := j.exchangedEqually(best)
 	j.cut = j.cut || j.limit == j.most && j.sim.Steps >= j.limit
 	if best.left == 0 || slices.Equal(t.all, best.all) || !j.buysMore(&t, &best) {
 		return t
@@ -39,13 +38,13 @@ func (j *judge) buysMore(t, than *trial) bool {
 	j.rollback(m)
 	y, otherwise, _ := j.finalPurchase(than, m)
 	j.rollback(m)
-	return j.price(x) > j.price(y)*(1+tieNoise) || sumOf(left) > sumOf(otherwise)
+	return j.price(x) > j.price(y)*(1+rounding) || sumOf(left) > sumOf(otherwise)
 }
 
-// exchangedEvenly exchanges machines of a purchase as long as that costs the first expander nothing, helps as many pods, and the
+// exchangedEqually exchanges machines of a purchase as long as that costs the first expander nothing, helps as many pods, and the
 // expanders after it like the purchase better, within the steps of the part.
 // It costs the square of G, and up to a trial for each draw of an exchange that they like.
-func (j *judge) exchangedEvenly(best trial) trial {
+func (j *judge) exchangedEqually(best trial) trial {
 	ranks := j.w.MachineRanks()
 	slices.SortStableFunc(j.groups, func(a, b int) int { return cmp.Compare(ranks[a], ranks[b]) })
 	used := j.usage()
@@ -54,9 +53,9 @@ func (j *judge) exchangedEvenly(best trial) trial {
 			best = t
 		}
 	}
-	need, moves := j.needs(), j.evenExchanges(best.machines)
+	need, moves := j.needs(), exchange.Equal(j.cost, j.groups, best.machines)
 	for i, failed := 0, 0; failed < len(moves) && j.sim.Steps < j.limit; {
-		if y, ok := moves[i].of(best.machines); ok && j.prefers(j.withRest(y, &best), best.all, used) && j.within(y) && (best.lost > 0 || j.missing(y, need) == 0) {
+		if y, ok := moves[i].Of(best.machines); ok && j.prefers(j.withRest(y, &best), best.all, used) && j.within(y) && (best.lost > 0 || j.missing(y, need) == 0) {
 			if t, ok := j.asGood(y, &best); ok && j.prefers(t.all, best.all, used) {
 				best, failed = t, 0
 				continue // the same once more
@@ -97,7 +96,7 @@ func (j *judge) withRest(machines []int, t *trial) []int {
 
 // asGood tries a purchase in as many draws as another; false: it costs the first expander more, or helps fewer pods.
 func (j *judge) asGood(x []int, than *trial) (trial, bool) {
-	below := than.score * (1 + tieNoise)
+	below := than.score * (1 + rounding)
 	t, ok := j.try(x, 0, below)
 	if !ok || t.compare(than) > 0 {
 		return t, false
@@ -106,36 +105,5 @@ func (j *judge) asGood(x []int, than *trial) (trial, bool) {
 	return t, t.draws >= than.draws && t.left <= than.left && t.compare(than) <= 0
 }
 
-// tieNoise is the share by which prices differ that are sums of the same parts in another order.
-const tieNoise = 1e-12
-
-// of is a purchase after an exchange; false: it has too few machines of the group.
-func (m *exchange) of(x []int) ([]int, bool) {
-	if x[m.out] < m.n {
-		return nil, false
-	}
-	y := slices.Clone(x)
-	y[m.out] -= m.n
-	y[m.in] += m.m
-	return y, true
-}
-
-// evenExchanges are the exchanges of machines of two groups that cost as much: of all of a group at once, and of a few. It costs the
-// square of G.
-func (j *judge) evenExchanges(x []int) (out []exchange) {
-	for _, g := range j.sold(x) {
-		for _, in := range j.groups {
-			if in == g {
-				continue
-			}
-			for _, n := range []int{x[g], 1, 2, 3, int(math.Round(j.cost[in] / j.cost[g]))} {
-				m := int(math.Round(float64(n) * j.cost[g] / j.cost[in]))
-				if n > 0 && m > 0 && packing.Near(float64(n)*j.cost[g], float64(m)*j.cost[in]) {
-					out = append(out, exchange{out: g, n: n, in: in, m: m})
-				}
-			}
-		}
-	}
-	slices.SortStableFunc(out, func(a, b exchange) int { return cmp.Compare(b.n, a.n) })
-	return slices.Compact(out)
-}
+// rounding is the share by which prices differ that are sums of the same parts in another order.
+const rounding = 1e-12
