@@ -2,14 +2,15 @@
 // before it reaches a launch template.
 //
 // It refuses to run what it reads, to look at files or networks, and to repeat a secret in a
-// finding. Its list of faults is what has been seen to strand machines or to leak tokens; user
+// finding. User data is taken apart, rendered, merged and decoded as cloud-init does it; in
+// test/suite/cloudinit cloud-init itself is the judge. Its list of faults is what has been seen to strand machines or to leak tokens; user
 // data without a finding is not proven good.
 package lint
 
 import (
 	"bytes"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
@@ -21,12 +22,13 @@ const (
 	EveryBoot = "W3"  // runs at every boot and is not guarded
 	API       = "W4"  // kubeadm's configuration against the version of Kubernetes
 	Shell     = "W5"  // syntax of shell scripts
-	Schema    = "W6"  // form of cloud-config, MIME and Ignition
+	Schema    = "W6"  // what cloud-init or Ignition refuses or ignores
 	Unchecked = "W7"  // a download that nothing checks
 	Exposed   = "W8"  // a token in arguments, traces or readable files
 	NoEffect  = "W9"  // settings that do nothing or are gone
 	JoinInfo  = "W10" // join values that are missing or trust anybody
 	ReadOnly  = "W11" // a path that the system does not let anybody write
+	Altered   = "W12" // taken otherwise than it is written, replaced, or too early
 )
 
 // Finding is one fault.
@@ -48,30 +50,57 @@ type Options struct {
 
 // Check returns the findings, those of the whole first and the others by line.
 func Check(data []byte, o Options) []Finding {
-	l := &linter{Options: o}
+	l := &linter{Options: o, found: &[]Finding{}, at: func(n int) int { return n }, told: map[string]bool{}}
 	l.size(data)
-	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
-		text, err := userdata.Gunzip(bytes.NewReader(data))
-		if err != nil {
-			l.add(Schema, true, 0, "gzip that does not unpack: %v", err)
-			return l.found
-		}
-		if o.System == "flatcar" {
-			l.add(Schema, true, 0, "Flatcar does not unpack gzip user data: give it as it is, with compressed files inside")
-		}
-		data = text
-	}
 	l.document(data)
-	return l.found
+	slices.SortStableFunc(*l.found, func(a, b Finding) int { return a.Line - b.Line })
+	return *l.found
 }
 
+// linter judges what stands at one place of the user data.
 type linter struct {
 	Options
-	found []Finding
+	found *[]Finding
+	told  map[string]bool
+	what  string        // the place, where lines do not tell it
+	at    func(int) int // the line of the user data for a line of the place; nil: there is none
 }
 
+// in is a place within the place of l.
+func (l *linter) in(what string, at func(int) int) *linter {
+	inner := *l
+	if what != "" && l.what != "" {
+		what = l.what + ": " + what
+	}
+	if what != "" {
+		inner.what = what
+	}
+	if outer := l.at; at == nil || outer == nil {
+		inner.at = nil
+	} else {
+		inner.at = func(n int) int { return outer(at(n)) }
+	}
+	return &inner
+}
+
+// add tells a finding once, though a text is read as itself and as a part of a larger one.
 func (l *linter) add(rule string, fails bool, line int, format string, args ...any) {
-	l.found = append(l.found, Finding{Rule: rule, Fails: fails, Line: line, Text: fmt.Sprintf(format, args...)})
+	text := fmt.Sprintf(format, args...)
+	if line > 0 && l.at != nil {
+		line = max(0, l.at(line))
+	}
+	if key := fmt.Sprint(rule, line, text); l.told[key] {
+		return
+	} else if line > 0 {
+		l.told[key] = true
+	}
+	if l.at == nil && line > 0 {
+		text, line = fmt.Sprintf("line %d: %s", line, text), 0
+	}
+	if l.what != "" {
+		text = l.what + ": " + text
+	}
+	*l.found = append(*l.found, Finding{Rule: rule, Fails: fails, Line: line, Text: text})
 }
 
 func (l *linter) size(data []byte) {
@@ -87,19 +116,24 @@ func (l *linter) size(data []byte) {
 	}
 }
 
-// document judges one piece of user data by its first bytes, as cloud-init does.
+// document unpacks user data and tells Ignition, which is JSON, from what cloud-init reads.
 func (l *linter) document(data []byte) {
-	text := string(data)
-	switch {
-	case strings.HasPrefix(text, "#!"):
-		l.script(text, true)
-	case strings.HasPrefix(text, "#cloud-config"):
-		l.cloudConfig(text)
-	case strings.HasPrefix(strings.TrimSpace(text), "{"):
-		l.ignition(text)
-	case mimeHead(text):
-		l.mime(text)
-	default:
-		l.add(Schema, true, 1, "neither #!, #cloud-config, MIME nor Ignition: the machine would ignore it")
+	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+		if text, err := userdata.Gunzip(bytes.NewReader(data)); err == nil {
+			data = text
+		} else {
+			l.add(Schema, true, 0, "gzip that does not unpack: %v", err)
+			return
+		}
+		if l.System == "flatcar" {
+			l.add(Schema, true, 0, "Flatcar does not unpack gzip user data: give it as it is, with compressed files inside")
+		}
 	}
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		l.ignition(string(data))
+		return
+	}
+	b := newBoot(l)
+	b.message(l, data)
+	b.finish()
 }

@@ -10,23 +10,36 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
-// script judges a shell script. whole tells that it is all of the user data, which some
-// systems run at every boot.
-func (l *linter) script(text string, whole bool) {
-	if whole { // what was unpacked is not unpacked again
+// moment is when a script runs.
+type moment int
+
+const (
+	once        moment = iota // at the first boot, or when something calls it
+	wholeScript               // a script as user data, which some systems run at every boot
+	everyBoot
+)
+
+// script judges a shell script.
+func (l *linter) script(text string, when moment) {
+	if when == wholeScript { // what was unpacked is not unpacked again
 		if worker, ok, err := userdata.Unpack([]byte(text)); err != nil {
 			l.add(Schema, true, 0, "%v", err)
 		} else if ok {
-			l.script(string(worker), false)
+			l.in("the packed script", nil).script(string(worker), once)
 		}
 	}
-	l.parse(text)
+	if i := strings.Index(text, "\r\n"); i >= 0 {
+		l.add(Shell, true, 1+strings.Count(text[:i], "\n"), "the line ends in CR LF, and the shell takes CR as a letter: save the script with LF")
+	}
 	l.secrets(text)
 	l.kubeadm(text)
-	guarded := strings.Contains(text, "/etc/kubernetes/kubelet.conf")
-	joins := strings.Contains(text, "kubeadm join")
-	if whole && joins && !guarded {
+	guarded := strings.Contains(text, "/etc/kubernetes/kubelet.conf") || strings.Contains(text, "cloud-init-per")
+	switch {
+	case guarded || !joins(text):
+	case when == wholeScript:
 		l.add(EveryBoot, userdata.RunsEveryBoot(l.System), 0, "joins without asking whether the machine has joined: Flatcar runs user data at every boot, and kubeadm join then fails; stop where /etc/kubernetes/kubelet.conf exists")
+	case when == everyBoot:
+		l.add(EveryBoot, userdata.RunsEveryBoot(l.System), 0, "joins at every boot, and kubeadm join fails from the second on: stop where /etc/kubernetes/kubelet.conf exists")
 	}
 	n := 0
 	for line := range strings.Lines(text) {
@@ -36,22 +49,26 @@ func (l *linter) script(text string, whole bool) {
 	if n := strings.Count(text, "JOIN_TOKEN"); n > 0 {
 		l.joinValues(text)
 	}
+	if program := l.parse(text); program != nil {
+		l.program(program, text)
+	}
 }
 
-func (l *linter) parse(text string) {
+// parse returns nil for what is no shell script, and for another language.
+func (l *linter) parse(text string) *syntax.File {
 	variant := syntax.LangPOSIX
 	first, _, _ := strings.Cut(text, "\n")
 	if strings.HasPrefix(first, "#!") {
 		if !strings.HasSuffix(strings.Fields(first + " x")[0], "sh") && !strings.Contains(first, "env ") && !strings.Contains(first, "sh") {
-			return // another language
+			return nil // another language
 		}
 		if strings.Contains(first, "bash") {
 			variant = syntax.LangBash
 		}
 	}
-	_, err := syntax.NewParser(syntax.Variant(variant)).Parse(strings.NewReader(text), "")
+	program, err := syntax.NewParser(syntax.Variant(variant)).Parse(strings.NewReader(text), "")
 	if err == nil {
-		return
+		return program
 	}
 	where, what, ok := strings.Cut(err.Error(), ": ")
 	number, _, _ := strings.Cut(where, ":")
@@ -60,6 +77,7 @@ func (l *linter) parse(text string) {
 		line, what = 0, err.Error()
 	}
 	l.add(Shell, true, line, "not a shell script: %s", what)
+	return nil
 }
 
 var (
@@ -151,6 +169,23 @@ var (
 	published = lazyregexp.New(`\b(tee|install)\b.*\bworker\.env\b|>\s*/etc/worker\.env`)
 	usrLocal  = lazyregexp.New(`(^|[\s=">])/usr/(local/)?s?bin/?(\s|$|")`)
 )
+
+// file judges a file that user data writes.
+func (l *linter) file(path, body string, mode int64) {
+	if mode&0o004 != 0 && joinToken.MatchString(body) {
+		l.add(Exposed, true, 0, "%s holds a join token and every user may read it: give it permissions 0600", path)
+	}
+	if l.System == "flatcar" && (strings.HasPrefix(path, "/usr/") || strings.HasPrefix(path, "/lib/")) {
+		l.add(ReadOnly, true, 0, "%s: /usr is read-only on Flatcar: use /opt or /etc", path)
+	}
+	if strings.HasPrefix(body, "#!") {
+		l.script(body, once)
+		return
+	}
+	l.secrets(body)
+	l.kubeadm(body)
+	l.joinDocuments(body)
+}
 
 // line judges one line by what has been seen to go wrong.
 func (l *linter) line(line string, n int) {
