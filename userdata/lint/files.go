@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -232,7 +233,7 @@ func makes(text, name string) bool {
 	for line := range strings.Lines(text) {
 		words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n;&|\"'", r) })
 		if slices.Contains(words, name) && slices.ContainsFunc(words, func(w string) bool {
-			return slices.Contains([]string{"useradd", "adduser", "groupadd", "addgroup", "systemd-sysusers"}, base(w))
+			return slices.Contains([]string{"useradd", "adduser", "groupadd", "addgroup"}, path.Base(w))
 		}) {
 			return true
 		}
@@ -240,8 +241,18 @@ func makes(text, name string) bool {
 	return false
 }
 
-// madeLater tells what makes an account after the files are written.
+// madeLater tells what makes an account after the files are written. Names are looked up once
+// each, so the work grows with the text and its different owners.
 func (b *boot) madeLater(name string) string {
+	if by, ok := b.makers[name]; ok {
+		return by
+	}
+	by := b.maker(name)
+	b.makers[name] = by
+	return by
+}
+
+func (b *boot) maker(name string) string {
 	listed := names(slices.Concat(b.values("groups"), b.values("user"))...)
 	for _, v := range b.config.values["users"] {
 		for _, n := range v.Content {

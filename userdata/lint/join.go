@@ -1,13 +1,14 @@
 package lint
 
 import (
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
-	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 
 	"github.com/autoscaler-agent/autoscaler-agent/userdata/lint/internal/jinja"
 )
@@ -38,29 +39,30 @@ func (l *linter) program(program *syntax.File, text string) {
 
 // unreached finds a join after a command that ends the script in any case.
 func (l *linter) unreached(program *syntax.File, text string) {
+	if !joins(text) {
+		return
+	}
 	for _, s := range program.Stmts {
 		call, ok := s.Cmd.(*syntax.CallExpr)
 		if !ok || s.Background || s.Negated || len(call.Args) == 0 {
 			continue
 		}
-		name := base(call.Args[0].Lit())
-		if name == "." {
-			var quoted bool
-			if name, quoted = (literal{}).text(call.Args[0]); !quoted {
-				continue
-			}
-		}
+		word, _ := literal{}.text(call.Args[0])
+		name := path.Base(word)
 		second := ""
 		if len(call.Args) > 1 {
 			second = call.Args[1].Lit()
 		}
-		ends := slices.Contains([]string{"exit", "exec", "return", "reboot", "poweroff", "halt", "shutdown"}, name) ||
+		ends := slices.Contains([]string{"exit", "return", "reboot", "poweroff", "halt", "shutdown"}, name) || name == "exec" && len(call.Args) > 1 ||
 			name == "systemctl" && slices.Contains([]string{"reboot", "poweroff", "halt", "kexec"}, second)
-		rest := text[min(int(s.End().Offset()), len(text)):]
-		if ends && joins(commandLines(rest)) && !joins(text[s.Pos().Offset():s.End().Offset()]) {
-			l.add(JoinInfo, true, int(s.Pos().Line()), "%s ends the script here, and kubeadm join below it is never run", name)
-			return
+		if !ends {
+			continue
 		}
+		begin, end := min(int(s.Pos().Offset()), len(text)), min(int(s.End().Offset()), len(text))
+		if joins(commandLines(text[end:])) && !joins(text[begin:end]) {
+			l.add(JoinInfo, true, int(s.Pos().Line()), "%s ends the script here, and kubeadm join below it is never run", name)
+		}
+		return
 	}
 }
 
@@ -173,7 +175,7 @@ func (l *linter) call(c *syntax.CallExpr, known literal) {
 			}
 			return
 		}
-		if base(w) != "kubeadm" {
+		if path.Base(w) != "kubeadm" {
 			continue
 		}
 		rest := words[i+1:]
@@ -197,7 +199,7 @@ var (
 type joinFlags struct {
 	values map[string][]string
 	args   []string
-	odd    bool // another flag may be a misspelling of one that is missing
+	odd    bool // not all flags are known: one that seems to be missing may be there
 }
 
 func (l *linter) joinFlags(words []string, line int) {
@@ -228,8 +230,8 @@ func (l *linter) joinFlags(words []string, line int) {
 		}
 		f.values[name] = append(f.values[name], value)
 	}
-	if !f.odd && slices.ContainsFunc(f.args, func(a string) bool { return a == jinja.Unknown || a == "" }) {
-		return // one word may be several
+	if slices.ContainsFunc(f.args, func(a string) bool { return a == jinja.Unknown || a == "" }) {
+		f.odd = true // one word may be several
 	}
 	l.discovery(f, line)
 }
@@ -263,6 +265,7 @@ func (l *linter) discovery(f joinFlags, line int) {
 	}
 	for _, name := range []string{"token", "discovery-token", "tls-bootstrap-token"} {
 		for _, t := range f.values[name] {
+			l.add(Exposed, true, line, tokenInArguments)
 			if why := badToken(t); why != "" {
 				bad("--%s %s", name, why)
 			}
@@ -319,11 +322,21 @@ func badToken(v string) string {
 }
 
 func badAddress(v string) string {
+	port := strings.LastIndexByte(v, ':')
 	switch {
 	case strings.TrimSpace(v) == "":
 		return "is empty"
 	case open(v):
 		return ""
+	case strings.Contains(v, "://"):
+		return "begins with a scheme"
+	case port <= 0:
+		return "has no port"
+	case strings.Count(v, ":") > 1 && (v[0] != '[' || v[port-1] != ']'):
+		return "has an IPv6 address without brackets"
 	}
-	return userdata.BadEndpoint(v)
+	if n, err := strconv.ParseUint(v[port+1:], 10, 16); err != nil || n == 0 {
+		return "has no valid port"
+	}
+	return ""
 }

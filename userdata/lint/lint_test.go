@@ -123,7 +123,7 @@ func TestRules(t *testing.T) {
 		{"#!/bin/sh\na=(1 2)\n", "W5f:2", Options{}},
 		{"#!/usr/bin/env bash\na=(1 2)\n", "", Options{}},
 		{"#!/usr/bin/python3\nif True:\n  pass\n", "", Options{}},
-		{"#!/bin/sh\n" + guard + "kubeadm join --token abcdef.0123456789abcdef x:6443\n", "W8f:3", Options{}},
+		{"#!/bin/sh\n" + guard + "kubeadm join --token abcdef.0123456789abcdef x:6443\n", "W10f:3 W8f:3", Options{}},
 		{"#!/bin/sh\nset -x\n", "W8f:2", Options{}},
 		{"#!/bin/sh\ncurl -k https://x/y -o y\n", "W7f:2", Options{}},
 		{"#!/bin/sh\ncat <<E\napiVersion: kubeadm.k8s.io/v1beta3\nE\n", "W4f:3", Options{Version: "v1.36.3"}},
@@ -131,9 +131,9 @@ func TestRules(t *testing.T) {
 		{"#!/bin/sh\ncat <<E\nunsafeSkipCAVerification: true\nE\n", "W10f:0", Options{}},
 		{"#!/bin/sh\ncd /usr/local/bin\n", "W11f:2", Options{System: "flatcar"}},
 		{"hello", "W6f:1", Options{}},
-		{"#cloud-config\nruncmdd: []\n", "W6w:0", Options{}},
-		{"#cloud-config\na: [\n", "W6f:0", Options{}},
-		{"#cloud-config\nwrite_files: [{path: x}]\n", "W6f:0", Options{}},
+		{"#cloud-config\nruncmdd: []\n", "W6w:2", Options{}},
+		{"#cloud-config\na: [\n", "W6f:2", Options{}},
+		{"#cloud-config\nwrite_files: [{path: x}]\n", "W6w:2", Options{}},
 		{"#cloud-config\nwrite_files: [{path: /x, content: abcdef.0123456789abcdef}]\n", "W8f:0", Options{}},
 		{"#cloud-config\nwrite_files: [{path: /x, permissions: '0600', content: abcdef.0123456789abcdef}]\n", "", Options{}},
 		{"#cloud-config\nbootcmd: ['kubeadm join --config /x']\n", "W3w:0", Options{}},
@@ -142,10 +142,12 @@ func TestRules(t *testing.T) {
 		{`{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"/usr/x","contents":{"source":"data:,x"}}]}}`, "W11f:0", Options{System: "flatcar"}},
 		{`{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"/x","contents":{"source":"https://x/y"}}]}}`, "W7w:0", Options{}},
 		{`{"a":1}`, "W6f:0", Options{}},
-		{"Content-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: text/x-shellscript\n\n#!/bin/sh\nset -x\n--x--\n", "W8f:2", Options{}},
-		{"Content-Type: text/plain\n\nx\n", "W6f:0", Options{}},
+		{"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: text/x-shellscript\n\n#!/bin/sh\nset -x\n--x--\n", "W8f:8", Options{}},
+		{"Content-Type: text/plain\n\nx\n", "W6f:1", Options{}},
 		{zipped("#!/bin/sh\nset -x\n"), "W8f:2", Options{}},
 		{zipped("#!/bin/sh\n:\n"), "W6f:0", Options{System: "flatcar"}},
+		{"#cloud-boothook\n#!/bin/sh\n:\n", "W6f:0", Options{System: "flatcar"}},
+		{"#include\nftp://me:pass@example.net/x\n", "W6f:2", Options{}},
 		{"\x1f\x8bnot", "W6f:0", Options{}},
 	} {
 		found := Check([]byte(c.text), c.o)
@@ -166,6 +168,9 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte("#cloud-config\nwrite_files: [{path: /x, encoding: gz+b64, content: aa}]\n"), "flatcar")
 	f.Add([]byte(`{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"/x","contents":{"source":"data:;base64,aa","compression":"gzip"}}]}}`), "")
 	f.Add([]byte("Content-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: a\n\n#!/bin/sh\n--x--\n"), "debian")
+	for _, c := range cases(f) {
+		f.Add([]byte(c.text), "")
+	}
 	f.Fuzz(func(t *testing.T, data []byte, system string) {
 		for _, found := range Check(data, Options{Cloud: "aws", System: system}) {
 			if found.Rule == "" || found.Text == "" || found.Line < 0 {

@@ -3,7 +3,6 @@ package lint
 import (
 	_ "embed"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -18,7 +17,9 @@ import (
 //go:embed keys.txt
 var cloudKeys string
 
-func newBoot(l *linter) *boot { return &boot{linter: l, scripts: map[string]part{}} }
+func newBoot(l *linter) *boot {
+	return &boot{linter: l, scripts: map[string]part{}, makers: map[string]string{}}
+}
 
 // finish judges what a boot does with all parts together, in the order of cloud-init's modules.
 func (b *boot) finish() {
@@ -54,13 +55,16 @@ func (b *boot) finish() {
 // duplicates tells what other values replace. It stops a join where the join itself is lost, or a
 // file that the rest names.
 func (b *boot) duplicates() {
-	left := b.all()
+	if len(b.config.lost) == 0 {
+		return
+	}
+	left, kept := b.all(), flat(b.values("write_files")...)
 	for _, v := range b.config.lost {
 		text := flat(v.Node)
 		fails := joins(text) && !joins(left)
 		if v.key == "write_files" && v.Kind == yaml.SequenceNode {
 			for _, n := range v.Content {
-				if p := yaml11.Get(n, "path"); p != nil && p.Value != "" && strings.Contains(left, p.Value) && !strings.Contains(flat(b.values("write_files")...), p.Value) {
+				if p := yaml11.Get(n, "path"); p != nil && p.Value != "" && strings.Contains(left, p.Value) && !strings.Contains(kept, p.Value) {
 					fails = true
 				}
 			}
@@ -283,6 +287,3 @@ func badUser(key string, n *yaml.Node) string {
 	}
 	return ""
 }
-
-// base is the name of a program.
-func base(name string) string { return path.Base(name) }

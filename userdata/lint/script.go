@@ -187,6 +187,8 @@ func (l *linter) file(path, body string, mode int64) {
 	l.joinDocuments(body)
 }
 
+const tokenInArguments = "the token is in kubeadm's arguments, which every user of the machine reads: use --config with a file of mode 0600"
+
 // line judges one line by what has been seen to go wrong.
 func (l *linter) line(line string, n int) {
 	if strings.HasPrefix(line, "#") {
@@ -208,7 +210,7 @@ func (l *linter) line(line string, n int) {
 		l.add(Exposed, true, n, "set -x writes the join token to the log")
 	}
 	if argument.MatchString(line) {
-		l.add(Exposed, true, n, "the token is in kubeadm's arguments, which every user of the machine reads: use --config with a file of mode 0600")
+		l.add(Exposed, true, n, tokenInArguments)
 	}
 	if published.MatchString(line) && !strings.Contains(line, "600") {
 		l.add(Exposed, false, n, "worker.env becomes readable by every user: write it with mode 0600")

@@ -30,6 +30,8 @@ type template struct {
 	branch string // of conditions that is taken: "if", "elif" or "else"
 	out    strings.Builder
 	lines  []int // of text, for each line of out
+	seen   int   // how far lines were counted, and how many there are until then
+	count  int
 	blocks []block
 	own    map[string]bool // names that the template itself makes
 }
@@ -56,7 +58,15 @@ func Render(text, branch string) (string, []int, error) {
 	return t.out.String(), append(t.lines, t.line()), nil
 }
 
-func (t *template) line() int { return 1 + strings.Count(t.text[:t.pos], "\n") }
+// line is the one of pos. It counts on from the last asked, so a whole text is counted once.
+func (t *template) line() int {
+	if t.pos < t.seen {
+		t.seen, t.count = 0, 0
+	}
+	t.count += strings.Count(t.text[t.seen:t.pos], "\n")
+	t.seen = t.pos
+	return 1 + t.count
+}
 
 func (t *template) errorf(format string, args ...any) error {
 	return Error{t.line(), fmt.Sprintf(format, args...)}

@@ -98,55 +98,71 @@ type Field struct {
 	Key, Value *yaml.Node
 }
 
-// mostNested bounds << within <<.
-const mostNested = 20
+// Limits of << within <<, whose aliases could name more fields than any memory holds.
+const (
+	mostNested = 20
+	mostMerged = 10_000
+)
 
-// Fields are those of a mapping with << resolved, and the values that later ones of the same
-// name replace.
-func Fields(n *yaml.Node) (kept, lost []Field) {
-	var read func(n *yaml.Node, depth int)
-	add := func(f Field, again bool) {
-		i := slices.IndexFunc(kept, func(k Field) bool { return k.Name == f.Name })
-		if i < 0 {
-			kept = append(kept, f)
-			return
-		}
-		if again {
-			lost = append(lost, kept[i])
-		}
-		kept[i] = f
-	}
-	read = func(n *yaml.Node, depth int) {
-		n = Target(n)
-		if n.Kind == yaml.SequenceNode && depth > 0 {
-			for _, c := range slices.Backward(n.Content) {
-				read(c, depth+1)
-			}
-			return
-		}
-		if n.Kind != yaml.MappingNode || depth > mostNested {
-			return
-		}
-		for i := 0; i < len(n.Content); i += 2 {
-			if key := Target(n.Content[i]); key.Value == "<<" && key.Style == 0 {
-				read(n.Content[i+1], depth+1)
-			}
-		}
-		own := map[string]bool{}
-		for i := 0; i < len(n.Content); i += 2 {
-			key := Target(n.Content[i])
-			if key.Value == "<<" && key.Style == 0 {
-				continue
-			}
-			add(Field{key.Value, n.Content[i], Target(n.Content[i+1])}, own[key.Value])
-			own[key.Value] = true
-		}
-	}
-	read(n, 0)
-	return kept, lost
+// mapping gathers the fields of a mapping.
+type mapping struct {
+	kept, lost []Field
+	index      map[string]int // of kept, by name
+	merged     int            // mappings read
 }
 
-// Get is a Field of a mapping; nil: there is none.
+// Fields are those of a mapping with << resolved, and the values that later ones of the same
+// name replace. The work grows with the fields.
+func Fields(n *yaml.Node) (kept, lost []Field) {
+	m := mapping{index: map[string]int{}}
+	m.read(n, 0)
+	return m.kept, m.lost
+}
+
+func (m *mapping) read(n *yaml.Node, depth int) {
+	n = Target(n)
+	if m.merged++; depth > mostNested || m.merged > mostMerged {
+		return
+	}
+	if n.Kind == yaml.SequenceNode && depth > 0 {
+		for _, c := range slices.Backward(n.Content) {
+			m.read(c, depth+1)
+		}
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	own := map[string]bool{}
+	for _, merge := range []bool{true, false} { // a mapping's own fields replace those of <<
+		for i := 0; i < len(n.Content); i += 2 {
+			key := Target(n.Content[i])
+			switch {
+			case (key.Value == "<<" && key.Style == 0) != merge:
+			case merge:
+				m.read(n.Content[i+1], depth+1)
+			default:
+				m.add(Field{key.Value, n.Content[i], Target(n.Content[i+1])}, own[key.Value])
+				own[key.Value] = true
+			}
+		}
+	}
+}
+
+func (m *mapping) add(f Field, again bool) {
+	i, ok := m.index[f.Name]
+	if !ok {
+		m.index[f.Name] = len(m.kept)
+		m.kept = append(m.kept, f)
+		return
+	}
+	if again {
+		m.lost = append(m.lost, m.kept[i])
+	}
+	m.kept[i] = f
+}
+
+// Get is a field of a mapping; nil: there is none.
 func Get(n *yaml.Node, name string) *yaml.Node {
 	kept, _ := Fields(n)
 	for _, f := range kept {
