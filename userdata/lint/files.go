@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
-	"fmt"
-	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +12,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 
-	"github.com/autoscaler-agent/autoscaler-agent/userdata/lint/internal/jinja"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata/lint/internal/mail"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata/lint/internal/yaml11"
 )
@@ -39,6 +35,7 @@ func (b *boot) writeFiles() []file {
 		return nil
 	}
 	var out []file
+	known := b.readAccounts()
 	for i, item := range items {
 		if item.Kind != yaml.MappingNode {
 			item.add(Schema, true, item.Line, "write_files item %d is %s, and cloud-init writes no file: give it path and content", i+1, yaml11.Describe(item.Node))
@@ -58,7 +55,7 @@ func (b *boot) writeFiles() []file {
 		}
 		f.path = p.Value
 		mode := b.permissions(item, f.path)
-		b.owner(item, f)
+		known.owner(item, f)
 		if body, place, ok := b.content(item, f.path); ok {
 			place.file(f.path, body, mode)
 		}
@@ -187,108 +184,4 @@ func fileContent(text, encoding string) (string, error) {
 	}
 	out, err := userdata.Gunzip(bytes.NewReader(raw))
 	return string(out), err
-}
-
-// defaultUsers are made by cloud-init itself, from its cloud.cfg.
-var defaultUsers = strings.Fields("debian ubuntu ec2-user rocky cloud-user almalinux centos fedora")
-
-// owner finds accounts that are made after the file is to be theirs.
-func (b *boot) owner(item value, f file) {
-	n := yaml11.Get(item.Node, "owner")
-	if n == nil || f.deferred || yaml11.Kind(n) == "null" {
-		return
-	}
-	if yaml11.Kind(n) != "str" && n.Value != "" {
-		item.add(Schema, true, n.Line, "%s: owner is %s, and cloud-init stops there: write the name, root:root", f.path, yaml11.Describe(n))
-		return
-	}
-	user, group, ok := strings.Cut(n.Value, ":")
-	if u, g, dot := strings.Cut(n.Value, "."); dot && !ok {
-		item.add(Schema, true, n.Line, "%s: owner %s is one name to cloud-init, which stops at an owner that does not exist: write %s:%s", f.path, n.Value, u, g)
-		return
-	}
-	for _, name := range []string{strings.TrimSpace(user), strings.TrimSpace(group)} {
-		if name == "" || name == "-1" || strings.EqualFold(name, "none") || name == "root" || strings.Contains(name, jinja.Unknown) {
-			continue
-		}
-		if strings.Trim(name, "0123456789") == "" {
-			item.add(Schema, true, n.Line, "%s: owner %s is a number, and cloud-init looks up names: it stops there, and later files are missing; write root:root", f.path, name)
-			return
-		}
-		early := b.early
-		made := slices.ContainsFunc(early, func(p part) bool { return makes(p.text, name) }) || makes(flat(b.values("bootcmd")...), name)
-		switch by := b.madeLater(name); {
-		case made:
-		case by != "":
-			item.add(Schema, true, n.Line, "%s: owner %s does not exist yet: cloud-init writes files before %s; it stops there, and later files are missing: give it defer: true", f.path, name, by)
-			return
-		default:
-			item.add(Altered, false, n.Line, "%s: the image must have %s: cloud-init stops at an owner that does not exist, and later files are missing", f.path, name)
-		}
-	}
-}
-
-// makes tells whether commands make an account.
-func makes(text, name string) bool {
-	for line := range strings.Lines(text) {
-		words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n;&|\"'", r) })
-		if slices.Contains(words, name) && slices.ContainsFunc(words, func(w string) bool {
-			return slices.Contains([]string{"useradd", "adduser", "groupadd", "addgroup"}, path.Base(w))
-		}) {
-			return true
-		}
-	}
-	return false
-}
-
-// madeLater tells what makes an account after the files are written. Names are looked up once
-// each, so the work grows with the text and its different owners.
-func (b *boot) madeLater(name string) string {
-	if by, ok := b.makers[name]; ok {
-		return by
-	}
-	by := b.maker(name)
-	b.makers[name] = by
-	return by
-}
-
-func (b *boot) maker(name string) string {
-	listed := names(slices.Concat(b.values("groups"), b.values("user"))...)
-	for _, v := range b.config.values["users"] {
-		for _, n := range v.Content {
-			n = yaml11.Target(n)
-			if n.Kind == yaml.ScalarNode || n.Kind == yaml.SequenceNode {
-				listed = append(listed, names(n)...)
-			} else if own := yaml11.Get(n, "name"); own != nil {
-				listed = append(listed, own.Value)
-				if g := yaml11.Get(n, "groups"); g != nil {
-					listed = append(listed, names(g)...)
-				}
-			}
-		}
-		if v.Kind == yaml.ScalarNode {
-			listed = append(listed, strings.Split(v.Value, ",")...)
-		}
-	}
-	switch {
-	case slices.Contains(listed, name):
-		return "it makes the user or group"
-	case slices.Contains(defaultUsers, name):
-		return "it makes its default user"
-	case makes(b.all(), name):
-		return "that command makes it"
-	}
-	for _, v := range b.values("packages") {
-		for _, p := range strings.Fields(flat(v)) {
-			if strings.HasPrefix(p, name) {
-				return fmt.Sprintf("it installs the package %s", p)
-			}
-		}
-	}
-	return ""
-}
-
-// names are the words of values, in lists or divided by commas.
-func names(nodes ...*yaml.Node) []string {
-	return strings.FieldsFunc(flat(nodes...), func(r rune) bool { return strings.ContainsRune(" ,\n", r) })
 }

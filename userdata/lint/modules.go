@@ -18,7 +18,7 @@ import (
 var cloudKeys string
 
 func newBoot(l *linter) *boot {
-	return &boot{linter: l, scripts: map[string]part{}, makers: map[string]string{}}
+	return &boot{linter: l, scripts: map[string]part{}}
 }
 
 // finish judges what a boot does with all parts together, in the order of cloud-init's modules.

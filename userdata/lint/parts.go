@@ -68,13 +68,12 @@ type part struct {
 type boot struct {
 	*linter
 	config  config
-	scripts map[string]part   // by the name of their file
-	order   []string          // of scripts
-	early   []part            // boothooks, which run before any file is written
-	handled int               // parts that some handler took
-	ignored []part            // parts without a handler
-	makers  map[string]string // what makes an account after the files, by its name
-	foreign bool              // a part of the user data handles further types
+	scripts map[string]part // by the name of their file
+	order   []string        // of scripts
+	early   []part          // boothooks, which run before any file is written
+	handled int             // parts that some handler took
+	ignored []part          // parts without a handler
+	foreign bool            // a part of the user data handles further types
 }
 
 // message takes user data apart: MIME where its first bytes say so, else one part.

@@ -3,7 +3,7 @@
 # standard input and writes {name: verdict}. Three things are not left to cloud-init: nothing of
 # the user data is run (of a script only its first line is, so that the kernel judges its form),
 # files and owners land below a temporary directory, and #include gets a stand-in answer.
-import base64, contextlib, io, json, logging, os, shutil, stat, subprocess, sys, tempfile
+import base64, contextlib, io, json, logging, os, re, shutil, stat, subprocess, sys, tempfile
 
 from cloudinit import stages, subp, url_helper, user_data, util
 from cloudinit.config import cc_runcmd, cc_users_groups, cc_write_files, cc_write_files_deferred, schema
@@ -11,7 +11,7 @@ from cloudinit.sources import DataSourceNone
 
 log = logging.getLogger()
 INSTANCE = {
-    "ds": {"meta_data": {"local_hostname": "worker-1", "instance_id": "i-1"}},
+    "ds": {"meta_data": {k: "x" for k in "local_hostname instance_id ep endpoint token hash".split()}},
     "v1": {k: "x" for k in """cloud_name cloud_id platform subplatform region availability_zone instance_id local_hostname
         distro distro_version distro_release kernel_release machine python_version system_platform variant
         public_ssh_keys _beta_keys""".split()},
@@ -50,7 +50,7 @@ def read(name):
 
 class Judge:
     def __init__(self, root):
-        self.root, self.files, self.hooks = root, {}, {}
+        self.root, self.files, self.hooks, self.early = root, {}, {}, set()
         init = stages.Init()
         init._cfg = {"system_info": {"distro": "debian", "default_user": {"name": "debian"}, "paths": {"cloud_dir": root + "/lib", "run_dir": root + "/run"}}}
         init.datasource = DataSourceNone.DataSourceNone({}, init.distro, init.paths)
@@ -77,8 +77,9 @@ class Judge:
         s = os.stat(self.root + "/files" + path)
         self.files[path] = {"mode": "%04o" % stat.S_IMODE(s.st_mode), "content": read(self.root + "/files" + path)}
 
-    def chown(self, path, *args):
-        util_chown(self.root + "/files" + path, *args)
+    # chown looks up names, but for accounts that bootcmd would have made.
+    def chown(self, path, *names):
+        util_chown(self.root + "/files" + path, *[None if n in self.early else n for n in names])
 
     def module(self, verdict, name, handle, cfg):
         try:
@@ -124,6 +125,7 @@ class Judge:
         except Exception as e:
             v["schema"] = str(e)
         if "bootcmd" in cfg:  # cc_bootcmd would run it
+            self.early = set(re.findall(r"(?:useradd|groupadd)[^\n;&|]*?([\w-]+)\s*$", str(cfg["bootcmd"]).strip("[]'"), re.M))
             self.module(v, "bootcmd", lambda *_: util.write_file(self.root + "/lib/scripts/bootcmd", util.shellify(cfg["bootcmd"])), cfg)
         self.module(v, "write_files", cc_write_files.handle, cfg)
         made = []
