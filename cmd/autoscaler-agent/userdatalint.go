@@ -20,9 +20,9 @@ func userdataLintCommand() *cobra.Command {
 		Use:   "lint FILE",
 		Short: "Judge user data: size, secrets, syntax, versions",
 		Long: `Judge a file of user data of any origin: bytes against the cloud's limit, secrets,
-joins at every boot, kubeadm's API against the version of Kubernetes, the syntax of
-shell scripts, the form of cloud-config, MIME and Ignition, downloads that nothing
-checks. A dash reads standard input. Nothing is executed. The exit code is 1 when a
+joins at every boot, kubeadm's API against the version of Kubernetes, the values of a
+join, the syntax of shell scripts, what cloud-init or Ignition would refuse, downloads
+that nothing checks. A dash reads standard input. Nothing is executed. The exit code is 1 when a
 machine would not join or a secret would be given away.`,
 		Example: `  autoscaler-agent userdata lint --cloud aws --os flatcar worker.sh
   autoscaler-agent userdata lint --output json worker.sh | jq '.findings[] | select(.fails)'`,
