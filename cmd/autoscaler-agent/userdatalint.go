@@ -22,8 +22,8 @@ func userdataLintCommand() *cobra.Command {
 		Long: `Judge a file of user data of any origin: bytes against the cloud's limit, secrets,
 joins at every boot, kubeadm's API against the version of Kubernetes, the values of a
 join, the syntax of shell scripts, what cloud-init or Ignition would refuse, downloads
-that nothing checks. A dash reads standard input. Nothing is executed. The exit code is 1 when a
-machine would not join or a secret would be given away.`,
+that nothing checks. A dash reads standard input. Nothing is executed. The exit code
+is 1 when a machine would not join or a secret would be given away.`,
 		Example: `  autoscaler-agent userdata lint --cloud aws --os flatcar worker.sh
   autoscaler-agent userdata lint --output json worker.sh | jq '.findings[] | select(.fails)'`,
 		Args: func(c *cobra.Command, args []string) error {
