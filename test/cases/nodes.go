@@ -24,8 +24,9 @@ const (
 	// kernelShare is what a kernel shows of the nominal memory; the agent assumes the same of a
 	// type that it has not seen.
 	kernelShare = 0.925
-	// evictionHard is the kubelet's default threshold of memory.
-	evictionHard = 100 << 20
+	// What the kubelets keep by the user data's defaults, and the default threshold of memory.
+	reservedMilliCPU = 200
+	reservedMemory   = 512<<20 + 100<<20
 
 	templateTag = "k8s.io/cluster-autoscaler/node-template/"
 )
@@ -264,11 +265,12 @@ func blank(name string, i aws.Instance) *corev1.Node {
 	if arch == "" {
 		arch = "amd64"
 	}
+	cpu := int64(i.Spec.VCPU) * 1000
 	memory := int64(float64(int64(i.Spec.MemoryMiB)<<20) * kernelShare)
 	disk := int64(ec2.DiskBytes)
-	capacity := func(memory, disk int64) corev1.ResourceList {
+	capacity := func(milliCPU, memory, disk int64) corev1.ResourceList {
 		return corev1.ResourceList{
-			corev1.ResourceCPU:              *resource.NewQuantity(int64(i.Spec.VCPU), resource.DecimalSI),
+			corev1.ResourceCPU:              *resource.NewMilliQuantity(milliCPU, resource.DecimalSI),
 			corev1.ResourceMemory:           *resource.NewQuantity(memory, resource.BinarySI),
 			corev1.ResourceEphemeralStorage: *resource.NewQuantity(disk, resource.BinarySI),
 			corev1.ResourcePods:             *resource.NewQuantity(110, resource.DecimalSI),
@@ -282,7 +284,7 @@ func blank(name string, i aws.Instance) *corev1.Node {
 		}},
 		Spec: corev1.NodeSpec{ProviderID: "aws:///" + i.Zone + "/" + i.ID},
 		Status: corev1.NodeStatus{
-			Capacity: capacity(memory, disk), Allocatable: capacity(memory-evictionHard, disk*9/10),
+			Capacity: capacity(cpu, memory, disk), Allocatable: capacity(cpu-reservedMilliCPU, memory-reservedMemory, disk*9/10),
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
 				LastHeartbeatTime: now, LastTransitionTime: now}},
 			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: i.PrivateIP}, {Type: corev1.NodeHostName, Address: name}},
