@@ -88,7 +88,7 @@ type Step struct {
 	After  metav1.Duration  `json:"after,omitzero"` // a pause before it
 	Apply  []map[string]any `json:"apply,omitempty"`
 	Patch  []Patch          `json:"patch,omitempty"`
-	Delete []string         `json:"delete,omitempty"` // "deployment web", "pod web" (the first of that name), "node 0"
+	Delete []string         `json:"delete,omitempty"` // "deployment web", "pod web" (the first of that name), "node 0", "node of web"
 	Join   []Node           `json:"join,omitempty"`   // machines that join: their groups' desired capacities are raised
 	// Look runs plan and explain here too, before the next step, and compares.
 	Look *Look `json:"look,omitempty"`
@@ -102,16 +102,21 @@ type Patch struct {
 
 // Look is what is expected of one plan and the explanations beside it.
 type Look struct {
-	// Plan and Never are parts of lines that plan has, and that neither plan nor explain has.
+	// Plan are parts of what plan prints, Says of what plan, explain or their logs print, and
+	// Never of what none of them prints.
 	Plan  []string `json:"plan,omitempty"`
+	Says  []string `json:"says,omitempty"`
 	Never []string `json:"never,omitempty"`
 	// Explain is, for an entry of Case.Explain, what its output contains.
 	Explain map[string][]string `json:"explain,omitempty"`
 	// Buys is what plan buys, by group; a group that is not named buys nothing.
 	Buys *map[string]int `json:"buys,omitempty"`
-	// Goes are the nodes that plan cordons, drains or deletes, or would once they have been
-	// unneeded for long enough; the others stay.
-	Goes *[]int `json:"goes,omitempty"`
+	// Goes are nodes ("node 0", "node of web") that plan cordons, drains or deletes, or would once
+	// they have been unneeded for long enough. Stays are nodes that it does not, GoesLeast is how
+	// many of all go at least.
+	Goes      []string `json:"goes,omitempty"`
+	Stays     []string `json:"stays,omitempty"`
+	GoesLeast int      `json:"goesLeast,omitempty"`
 }
 
 // Want is what is expected of the whole case. Look is of the first plan after all steps.
@@ -124,8 +129,10 @@ type Want struct {
 	Rounds *int `json:"rounds,omitempty"`
 	// Bound is how many pods kube-scheduler has bound then, by the beginning of their names.
 	Bound map[string]int `json:"bound,omitempty"`
-	// Run lets the agent itself run for so long, in place of the plans that buy; Target and
-	// Bound are compared when the time is over.
+	// Kept are workloads of which each pod is still the same one then.
+	Kept []string `json:"kept,omitempty"`
+	// Run lets the agent itself run for so long after the first plan, in place of the plans that
+	// buy; what follows Look is compared when the time is over.
 	Run metav1.Duration `json:"run,omitzero"`
 }
 

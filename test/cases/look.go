@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 )
@@ -30,6 +32,11 @@ func (s *scene) look(ctx context.Context, want *Look) (buys map[string]int, err 
 		}
 	}
 	said := s.said.String()[before:]
+	for _, part := range want.Says {
+		if !strings.Contains(said, part) {
+			s.fault("says: nothing says %q", part)
+		}
+	}
 	for _, part := range want.Never {
 		if strings.Contains(said, part) {
 			s.fault("never: it says %q", part)
@@ -86,18 +93,28 @@ func (s *scene) decide(ctx context.Context, want *Look) (buys map[string]int, er
 	if want.Buys != nil && !maps.Equal(*want.Buys, grown) {
 		s.fault("buys: %v, want %v", grown, *want.Buys)
 	}
-	if want.Goes != nil {
-		s.compareGoes(goes, *want.Goes)
-	}
-	return buys, nil
+	return buys, s.compareGoes(ctx, goes, want)
 }
 
-func (s *scene) compareGoes(goes map[string]bool, want []int) {
-	for i, name := range s.nodes {
-		if goes[name] != slices.Contains(want, i) {
-			s.fault("goes: %s: %t, want %t", name, goes[name], !goes[name])
+func (s *scene) compareGoes(ctx context.Context, goes map[string]bool, want *Look) error {
+	for _, list := range []struct {
+		nodes  []string
+		leaves bool
+	}{{want.Goes, true}, {want.Stays, false}} {
+		for _, what := range list.nodes {
+			name, err := s.nodeName(ctx, strings.TrimPrefix(what, "node "))
+			if err != nil {
+				return err
+			}
+			if goes[name] != list.leaves {
+				s.fault("goes: %s, %s: %t, want %t", what, name, goes[name], list.leaves)
+			}
 		}
 	}
+	if len(goes) < want.GoesLeast {
+		s.fault("goes: %d nodes, want %d at least", len(goes), want.GoesLeast)
+	}
+	return nil
 }
 
 // warnings prints the log lines of a command.
@@ -121,7 +138,7 @@ func (s *scene) explain(ctx context.Context, what string) (string, error) {
 		name = pod.Namespace + "/" + pod.Name
 	case "node":
 		var err error
-		if name, err = s.nodeName(name); err != nil {
+		if name, err = s.nodeName(ctx, name); err != nil {
 			return "", fmt.Errorf("explain %s: %w", what, err)
 		}
 	}
@@ -173,7 +190,7 @@ func (s *scene) bound(ctx context.Context) error {
 }
 
 // compare compares the end with the case's expectation.
-func (s *scene) compare(ctx context.Context, want *Want) error {
+func (s *scene) compare(ctx context.Context, want *Want, before []corev1.Pod) error {
 	targets := map[string]int{}
 	for _, g := range s.c.Groups {
 		targets[g.Name] = g.Desired
@@ -199,6 +216,13 @@ func (s *scene) compare(ctx context.Context, want *Want) error {
 		}
 		if n != want.Bound[prefix] {
 			s.fault("bound: %d pods of %s, want %d", n, prefix, want.Bound[prefix])
+		}
+	}
+	for _, old := range before {
+		kept := slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == old.UID })
+		asked := slices.ContainsFunc(want.Kept, func(prefix string) bool { return strings.HasPrefix(old.Name, prefix) })
+		if asked && !kept {
+			s.fault("kept: pod %s is gone", old.Name)
 		}
 	}
 	for _, g := range s.cloud.Groups() {

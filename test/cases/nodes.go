@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
@@ -310,7 +311,9 @@ func (s *scene) promise(node *corev1.Node, i aws.Instance) {
 		kind, name, _ := strings.Cut(rest, "/")
 		switch kind {
 		case "label":
-			node.Labels[name] = value
+			if len(validation.IsValidLabelValue(value)) == 0 { // no Node can have another
+				node.Labels[name] = value
+			}
 		case "taint":
 			value, effect, _ := strings.Cut(value, ":")
 			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: name, Value: value, Effect: corev1.TaintEffect(effect)})

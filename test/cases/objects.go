@@ -55,7 +55,7 @@ func (s *scene) find(ctx context.Context, what string) (dynamic.ResourceInterfac
 	}
 	switch kind = strings.ToLower(kind); kind {
 	case "node":
-		name, err := s.nodeName(name)
+		name, err := s.nodeName(ctx, name)
 		return s.t.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}), name, err
 	case "pod":
 		pod, err := s.pod(ctx, name)
@@ -73,11 +73,23 @@ func (s *scene) find(ctx context.Context, what string) (dynamic.ResourceInterfac
 	return nil, "", fmt.Errorf("%q: the case has made no such object", what)
 }
 
-// nodeName is the name of a Node by its number.
-func (s *scene) nodeName(number string) (string, error) {
-	n, err := strconv.Atoi(number)
+// nodeName is the name of a Node by its number, or by a pod: "of web".
+func (s *scene) nodeName(ctx context.Context, which string) (string, error) {
+	if prefix, ok := strings.CutPrefix(which, "of "); ok {
+		pods, err := s.pods(ctx)
+		if err != nil {
+			return "", err
+		}
+		for _, p := range pods {
+			if strings.HasPrefix(p.Name, prefix) && p.Spec.NodeName != "" {
+				return p.Spec.NodeName, nil
+			}
+		}
+		return "", fmt.Errorf("no pod %s is bound", prefix)
+	}
+	n, err := strconv.Atoi(which)
 	if err != nil || n < 0 || n >= len(s.nodes) {
-		return "", fmt.Errorf("there is no node %s; the case has %d, from 0", number, len(s.nodes))
+		return "", fmt.Errorf("there is no node %s; the case has %d, from 0", which, len(s.nodes))
 	}
 	return s.nodes[n], nil
 }

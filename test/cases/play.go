@@ -123,21 +123,29 @@ func (s *scene) finish(ctx context.Context) error {
 	if err := s.bound(ctx); err != nil {
 		return err
 	}
-	if want.Run.Duration > 0 {
-		if err := s.run(ctx, want.Run.Duration); err != nil {
-			return err
-		}
-	} else if err := s.buy(ctx, want); err != nil {
+	before, err := s.pods(ctx)
+	if err != nil {
 		return err
 	}
-	return s.compare(ctx, want)
+	buys, err := s.look(ctx, &want.Look)
+	if err != nil {
+		return err
+	}
+	if want.Run.Duration > 0 {
+		err = s.run(ctx, want.Run.Duration)
+	} else {
+		err = s.buy(ctx, buys, want.Rounds)
+	}
+	if err != nil {
+		return err
+	}
+	return s.compare(ctx, want, before)
 }
 
-// buy makes plans, and the machines that they buy join, until a plan buys nothing.
-func (s *scene) buy(ctx context.Context, want *Want) error {
-	buys, err := s.look(ctx, &want.Look)
+// buy lets the machines join that a plan buys, and makes the next plan, until one buys nothing.
+func (s *scene) buy(ctx context.Context, buys map[string]int, want *int) error {
 	rounds := 0
-	for ; err == nil && len(buys) > 0 && rounds < maxRounds; rounds++ {
+	for ; len(buys) > 0 && rounds < maxRounds; rounds++ {
 		for _, group := range slices.Sorted(maps.Keys(buys)) {
 			if err := s.resize(ctx, group, buys[group]); err != nil {
 				return err
@@ -153,16 +161,16 @@ func (s *scene) buy(ctx context.Context, want *Want) error {
 		if err := s.bound(ctx); err != nil {
 			return err
 		}
-		buys, err = s.decide(ctx, nil)
-	}
-	if err != nil {
-		return err
+		var err error
+		if buys, err = s.decide(ctx, nil); err != nil {
+			return err
+		}
 	}
 	if len(buys) > 0 {
 		s.fault("rounds: %d plans in a row bought machines", rounds+1)
 	}
-	if want.Rounds != nil && rounds != *want.Rounds {
-		s.fault("rounds: %d plans bought machines, want %d", rounds, *want.Rounds)
+	if want != nil && rounds != *want {
+		s.fault("rounds: %d plans bought machines, want %d", rounds, *want)
 	}
 	return nil
 }

@@ -81,8 +81,11 @@ func (s *scene) tried(ctx context.Context) (print string, stale bool, err error)
 				said = c.Message
 			}
 		}
-		m := triedNodes.FindStringSubmatch(said)
-		stale = stale || said == "" || m != nil && m[1] != strconv.Itoa(len(nodes.Items))
+		with := strconv.Itoa(len(nodes.Items))
+		if m := triedNodes.FindStringSubmatch(said); m != nil {
+			stale = stale || m[1] != with
+		}
+		stale = stale || said == "" || strings.HasPrefix(said, "no nodes available") && with != "0"
 	}
 	return b.String(), stale, nil
 }
