@@ -84,9 +84,7 @@ func told(t *testing.T, lines string) *teller {
 	t.Helper()
 	w := &teller{t: t, p: policy()}
 	w.s.Now = t0
-	for line := range strings.Lines(lines) {
-		w.line(strings.TrimSpace(line))
-	}
+	w.tell("the test's lines", section{body: lines, line: 1})
 	return w
 }
 

@@ -64,10 +64,12 @@ func (w *teller) groupWish(g *cluster.NodeGroup, k, v string) {
 		g.Quota = v
 	case "pause":
 		g.Pause = &cluster.Pause{Why: "maintenance"}
-		if d := dur(v); d > 0 {
-			g.Pause.Until = w.s.Now.Add(d)
-		} else if v == "off" {
+		switch v {
+		case "on":
+		case "off":
 			g.Pause = nil
+		default:
+			g.Pause.Until = w.s.Now.Add(dur(v))
 		}
 	case "gpuutil":
 		f, _ := strconv.ParseFloat(v, 64)

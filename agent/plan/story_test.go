@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,13 +33,18 @@ func TestStories(t *testing.T) {
 	}
 }
 
-type section struct{ name, body string }
+type section struct {
+	name, body string
+	line       int // of the file, of its first line
+}
 
 // split reads the txtar format: a comment, then "-- name --" sections.
 func split(text string) (comment string, out []section) {
+	n := 0
 	for line := range strings.Lines(text) {
+		n++
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "-- "); ok && strings.HasSuffix(name, " --") {
-			out = append(out, section{name: strings.TrimSuffix(name, " --")})
+			out = append(out, section{name: strings.TrimSuffix(name, " --"), line: n + 1})
 		} else if len(out) == 0 {
 			comment += line
 		} else {
@@ -65,9 +69,7 @@ func play(t *testing.T, file string) {
 		switch s.name {
 		case "world":
 			fmt.Fprintf(&out, "-- world --\n%s", s.body)
-			for line := range strings.Lines(s.body) {
-				w.line(strings.TrimSpace(line))
-			}
+			w.tell(file, s)
 			plan, m := check(t, w.s, w.m, w.p, uint64(i))
 			noContradiction(t, w.s, w.m, w.p, plan)
 			w.m, w.last, got = m, plan, plan.String()
@@ -101,12 +103,23 @@ type teller struct {
 	m    decision.Memory
 	p    decision.Policy
 	last decision.Plan
+	at   string // file and line
 }
 
-// line changes the world:
+// tell changes the world as a section says.
+func (w *teller) tell(file string, s section) {
+	n := s.line
+	for line := range strings.Lines(s.body) {
+		w.at = fmt.Sprintf("%s:%d", file, n)
+		w.line(strings.TrimSpace(line))
+		n++
+	}
+}
+
+// line changes the world. A word that words does not have is refused:
 //
 //	group NAME MIN..MAX target=N cpu=M mem=SIZE pods=N labels=k:v taints=k:v:Effect [unknown=..] [stale=..] [paused=..] [keeps=..] [busy=..]
-//	set NAME target=N min=N max=N ...           the same keys for a group that is there
+//	set NAME target=N min=N max=N ...           the same keys for a group that is there; cpu makes a new template
 //	instance GROUP ID [phase=..] [age=10m] [addr=..] [uncreated=1]
 //	node NAME [group=G] [instance=ID] [age=1h] [cpu=.. mem=..] [ready=False] [pid=none] [addr=..] [uuid=..] [cordon=1] [mark=30s] [ours=1] [anno=k:v] [plane=1]
 //	pods NAME COUNT cpu=.. mem=.. [on=NODE] [pending=1|new] [owner=none|Kind] [pdb=..] [class keys]
@@ -119,6 +132,23 @@ func (w *teller) line(line string) {
 	if len(f) == 0 || strings.HasPrefix(line, "#") {
 		return
 	}
+	if fault := refused(f); fault != "" {
+		w.t.Fatalf("%s: %s: %s", w.at, line, fault)
+	}
+	defer func() {
+		switch fault := recover().(type) {
+		case nil:
+		case badValue:
+			w.t.Fatalf("%s: %s: %s", w.at, line, fault)
+		default:
+			panic(fault)
+		}
+	}()
+	w.do(f, line)
+}
+
+// do is line without the checks.
+func (w *teller) do(f []string, line string) {
 	kv := make(map[string]string)
 	for _, x := range f[1:] {
 		if k, v, ok := strings.Cut(x, "="); ok {
@@ -187,22 +217,9 @@ func (w *teller) line(line string) {
 		w.accept()
 	default:
 		if !w.wish(f, kv) {
-			w.t.Fatalf("story: %q", line)
+			w.t.Fatalf("%s: %s: words has the command, and nothing reads it", w.at, line)
 		}
 	}
-}
-
-func num(s string) int { n, _ := strconv.Atoi(s); return n }
-
-func dur(s string) time.Duration { d, _ := time.ParseDuration(s); return d }
-
-func size(s string) int64 {
-	for suffix, unit := range map[string]int64{"Mi": 1 << 20, "Gi": 1 << 30} {
-		if n, ok := strings.CutSuffix(s, suffix); ok {
-			return int64(num(n)) * unit
-		}
-	}
-	return int64(num(s))
 }
 
 func (w *teller) find(name string) *cluster.NodeGroup {
@@ -211,7 +228,7 @@ func (w *teller) find(name string) *cluster.NodeGroup {
 			return &w.s.Groups[i]
 		}
 	}
-	w.t.Fatalf("no group %s", name)
+	w.t.Fatalf("%s: no group %s", w.at, name)
 	return nil
 }
 
@@ -245,6 +262,9 @@ func (w *teller) amount(kv map[string]string) cluster.Resources {
 }
 
 func (w *teller) group(g *cluster.NodeGroup, kv map[string]string) {
+	if kv["cpu"] == "" && kv["mem"]+kv["pods"]+kv["gpu"]+kv["disks"]+kv["labels"]+kv["taints"] != "" {
+		panic(badValue("mem, pods, gpu, disks, labels and taints make a new template, which needs cpu"))
+	}
 	if kv["cpu"] != "" {
 		g.Template = cluster.Template{Spec: "lt-1", Labels: pairs(kv["labels"]), Taints: taints(kv["taints"]), Allocatable: w.amount(kv)}
 		if g.Template.Allocatable.Pods == 0 {
@@ -280,6 +300,9 @@ func (w *teller) group(g *cluster.NodeGroup, kv map[string]string) {
 }
 
 func (w *teller) node(name string, kv map[string]string) {
+	if kv["cpu"] == "" && kv["mem"]+kv["pods"]+kv["gpu"] != "" {
+		panic(badValue("mem, pods and gpu say what is allocatable, which needs cpu"))
+	}
 	n := cluster.Node{Name: cluster.NodeName(name), UID: cluster.UID(name), Created: w.s.Now.Add(-dur(kv["age"])), Ready: cluster.StatusTrue, Annotations: pairs(kv["anno"]),
 		Labels: pairs(kv["labels"]), Taints: taints(kv["taints"]), ControlPlane: kv["plane"] != "", Unschedulable: kv["cordon"] != "", SystemUUID: kv["uuid"], Allocatable: w.amount(kv)}
 	if kv["ready"] != "" {
@@ -290,7 +313,11 @@ func (w *teller) node(name string, kv map[string]string) {
 	}
 	if g := kv["group"]; g != "" {
 		gr := w.find(g)
-		n.Allocatable, n.Labels = gr.Template.Allocatable, gr.Template.Labels
+		own := n.Labels
+		n.Allocatable, n.Labels = gr.Template.Allocatable, maps.Clone(gr.Template.Labels)
+		for k, v := range own {
+			round.Set(&n.Labels, k, v)
+		}
 		n.Taints = append(n.Taints, gr.Template.Taints...)
 		id := cluster.InstanceID("aws:///z/i-" + name)
 		if kv["instance"] != "" {
@@ -314,7 +341,6 @@ func (w *teller) node(name string, kv map[string]string) {
 	if n.Allocatable.Pods == 0 {
 		n.Allocatable.Pods = 110
 	}
-	n.Labels = maps.Clone(n.Labels)
 	round.Set(&n.Labels, topology.KeyHostname, name)
 	n.Capacity = n.Allocatable
 	if kv["mark"] != "" {
@@ -448,7 +474,7 @@ func (w *teller) policy(kv map[string]string) {
 			w.p.NewPodDelay = dur(v)
 		default:
 			if !w.setPolicy(k, v) {
-				w.t.Fatalf("story: policy %s", k)
+				w.t.Fatalf("%s: a story sets no policy %s", w.at, k)
 			}
 		}
 	}

@@ -67,11 +67,14 @@ func play(ctx context.Context, list []cases.Case, agent string) (wrong int, err 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, table.Close(context.WithoutCancel(ctx))) }()
+	var unplayed error
 	for _, c := range list {
 		began := time.Now()
 		faults, err := table.Play(ctx, c, os.Stdout)
 		if err != nil {
-			return wrong, err
+			unplayed = errors.Join(unplayed, err)
+			fmt.Printf("%v\n\n", err)
+			continue
 		}
 		for _, f := range faults {
 			fmt.Println("WRONG", f)
@@ -81,5 +84,5 @@ func play(ctx context.Context, list []cases.Case, agent string) (wrong int, err 
 		}
 		fmt.Printf("played in %s\n\n", time.Since(began).Round(100*time.Millisecond))
 	}
-	return wrong, nil
+	return wrong, unplayed
 }
