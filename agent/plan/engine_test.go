@@ -22,10 +22,8 @@ func TestEngineIsDecide(t *testing.T) {
 	}
 	again := 0
 	for seed := range uint64(n) {
-		again += playEngine(t, rand.New(rand.NewPCG(seed, 11)), fmt.Sprint("seed ", seed), 40, nil)
+		again += playEngine(t, rand.New(rand.NewPCG(seed, 11)), fmt.Sprint("seed ", seed), 40, nil, nil)
 	}
-	// Found by fuzzing: in round 37 a timer that began in the moment of the last answer.
-	again += playEngine(t, rand.New(rand.NewPCG(713, 463)), "713 463", 40, nil)
 	if again < n {
 		t.Errorf("only %d rounds of %d sequences were answered from memory: the test shows little", again, n)
 	}
@@ -38,12 +36,13 @@ func FuzzEngine(f *testing.F) {
 	// a busy machine it may play fewer still.
 	f.Fuzz(func(t *testing.T, a, b uint64) {
 		began := time.Now()
-		playEngine(t, rand.New(rand.NewPCG(a, b)), fmt.Sprint(a, " ", b), 15, func() bool { return time.Since(began) > 3*time.Second })
+		playEngine(t, rand.New(rand.NewPCG(a, b)), fmt.Sprint(a, " ", b), 15, func() bool { return time.Since(began) > 3*time.Second }, nil)
 	})
 }
 
-// playEngine plays so many rounds, or until it has had enough (nil: never).
-func playEngine(t *testing.T, r *rand.Rand, seed string, rounds int, enough func() bool) (again int) {
+// playEngine plays so many rounds, or until it has had enough (nil: never), and tells each
+// (nil: nobody).
+func playEngine(t *testing.T, r *rand.Rand, seed string, rounds int, enough func() bool, tell func(cluster.Snapshot, decision.Memory, decision.Policy)) (again int) {
 	s, m, p := someWorld(r)
 	s = s.Seated()
 	slices.SortFunc(s.Nodes, round.CompareNames)
@@ -60,13 +59,12 @@ func playEngine(t *testing.T, r *rand.Rand, seed string, rounds int, enough func
 				shake(r, &s, &p)
 			}
 		}
-		plan, out := e.Decide(s, m, p)
+		if tell != nil {
+			tell(s, m, p)
+		}
+		out := sameAsDecide(t, &e, s, m, p, fmt.Sprintf("%s, round %d", seed, i))
 		if e.Cached() {
 			again++
-		}
-		want, wantOut := Decide(s, m, p)
-		if plan.String() != want.String() || !plan.Wake.Equal(want.Wake) || !bytes.Equal(text(t, out), text(t, wantOut)) {
-			t.Fatalf("%s, round %d (from memory: %v): the Engine says\n%s%s\n%s\n--- want\n%s%s\n%s", seed, i, e.Cached(), plan, plan.Wake, text(t, out), want, want.Wake, text(t, wantOut))
 		}
 		s.Outcomes = nil
 		switch r.IntN(12) {
@@ -80,6 +78,17 @@ func playEngine(t *testing.T, r *rand.Rand, seed string, rounds int, enough func
 		}
 	}
 	return again
+}
+
+// sameAsDecide lets an Engine and Decide answer, and returns the Engine's Memory.
+func sameAsDecide(t *testing.T, e *Engine, s cluster.Snapshot, m decision.Memory, p decision.Policy, what string) decision.Memory {
+	t.Helper()
+	plan, out := e.Decide(s, m, p)
+	want, wantOut := Decide(s, m, p)
+	if plan.String() != want.String() || !plan.Wake.Equal(want.Wake) || !bytes.Equal(text(t, out), text(t, wantOut)) {
+		t.Fatalf("%s (from memory: %v): the Engine says\n%s%s\n%s\n--- want\n%s%s\n%s", what, e.Cached(), plan, plan.Wake, text(t, out), want, want.Wake, text(t, wantOut))
+	}
+	return out
 }
 
 func copied[T any](t *testing.T, v T) T { return again(t, v) }

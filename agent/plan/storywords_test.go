@@ -107,7 +107,7 @@ func size(s string) int64 {
 func TestUnknownWords(t *testing.T) {
 	for line, want := range map[string]string{
 		"pods web 4 cpu=100 memory=1Gi":  `unknown word "memory=1Gi"; pods knows cpu mem`,
-		"pods web 4 cpu=100 pending":     "3 words without a key, and pods has 2",
+		"pods web 4 5 cpu=100":           "3 words without a key, and pods has 2",
 		"pods web 4 cpu=100 cpu=200":     "cpu is said twice",
 		"pod web 4 cpu=100":              `unknown command "pod"; known are accept, daemonset`,
 		"node n1 group=w size=4":         `unknown word "size=4"`,
