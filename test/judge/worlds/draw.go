@@ -68,7 +68,7 @@ type World struct {
 	Skew        map[string]int
 	Classes     int
 	Unpriced    bool // the agent is not told the prices
-	uids        int
+	UIDs        int  // given so far
 }
 
 // Pods is how many pods wait in all.
@@ -275,8 +275,8 @@ func (w *World) join(group int, name string, since time.Time) *corev1.Node {
 }
 
 func (w *World) uid() types.UID {
-	w.uids++
-	return types.UID(fmt.Sprintf("u%d", w.uids))
+	w.UIDs++
+	return types.UID(fmt.Sprintf("u%d", w.UIDs))
 }
 
 func (d *drawer) uid() types.UID { return d.w.uid() }

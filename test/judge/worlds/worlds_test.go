@@ -149,7 +149,7 @@ func TestFoundWorlds(t *testing.T) {
 	defer j.Close()
 	worlds := map[string]*World{"spread beside anti-affinity": foundSpread()}
 	for _, seed := range []uint64{9, 11, 27} { // it left 26, 20 and 3 pods
-		worlds[fmt.Sprint("seed ", seed)] = Draw(seed)
+		worlds[fmt.Sprint("seed ", seed)] = kept(t, fmt.Sprint(seed))
 	}
 	for name, w := range worlds {
 		r, err := Play(j, w, Ours)
@@ -172,7 +172,7 @@ func TestFoundClaims(t *testing.T) {
 	}
 	defer j.Close()
 	for seed, most := range map[uint64]int{65033: 7, 65691: 26, 65734: 18, 73140: 26, 75335: 0} {
-		if r, err := Play(j, Draw(seed), Ours); err != nil {
+		if r, err := Play(j, kept(t, fmt.Sprint(seed)), Ours); err != nil {
 			t.Fatal(err)
 		} else if r.Refused > 0 || r.Claimed == 0 || r.LeftFirst > most {
 			t.Errorf("seed %d: %d of %d claims are refused, %d pods are left, at most %d are right: %s", seed, r.Refused, r.Claimed, r.LeftFirst, most, r.Said)
@@ -213,7 +213,7 @@ func TestPurchasesAreWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	w := Draw(14005)
+	w := kept(t, "14005")
 	r, err := Play(j, w, Ours)
 	if err != nil {
 		t.Fatal(err)
