@@ -101,7 +101,7 @@ func sharedLine(list []decision.Held, why string) logLine {
 }
 
 func isDetail(rule string) bool {
-	return slices.Contains(routine, rule) || slices.Contains(elsewhere, rule)
+	return tellings[rule] == routine || tellings[rule] == elsewhere
 }
 
 // heldVerb keeps "held" for what is held: a pod that will be scheduled is not.

@@ -18,18 +18,6 @@ const (
 	reasonLines = 8 // lines of one kind and rule; the rest shares one
 )
 
-// routine are the rules by which nothing is wrong: the pod will be scheduled, the node is in
-// use, a pause runs. Lines of them are for debug; explain and status tell them at any time.
-var routine = []string{
-	decision.RuleRoomOnNode, decision.RuleRoomUpcoming, decision.RuleNewPod, decision.RuleDeferred, decision.RuleBurst, decision.RuleOneWay, decision.RuleCloudBusy,
-	decision.RuleCooldown, decision.RuleGrowing,
-	decision.RuleUnneededFor, decision.RuleBusy, decision.RuleNoRoom, decision.RuleAtMin, decision.RuleInUse, decision.RuleBatch, decision.RuleTotalsMin, decision.RuleSoft,
-}
-
-// elsewhere are lines that another part of the agent logs, with the remedy: the inventory
-// tells that a group's facts are old, the watch over the API server that the cluster's are.
-var elsewhere = []string{decision.RuleGroupStale, decision.RuleStale}
-
 // HeldLog writes a line when something begins to be held or is held for another reason of its
 // own, and one when it no longer is.
 type HeldLog struct {
@@ -101,7 +89,7 @@ func (l *HeldLog) ended(now map[heldKey]toldHeld) {
 	for key := range l.told {
 		_, still := now[key]
 		switch {
-		case still || slices.Contains(routine, key.rule) || slices.Contains(elsewhere, key.rule):
+		case still || isDetail(key.rule):
 		case key.kind == "cluster":
 			over = append(over, "the cluster is no longer held by "+key.rule)
 		case key.kind == "group" || key.kind == "pod":
