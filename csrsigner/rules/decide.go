@@ -119,6 +119,17 @@ const RuleElder = "R20"
 // RuleInventory is the rule of the verdict that asks for the cloud's inventory.
 const RuleInventory = "R15"
 
+// Rules lists every rule that the verdict of a judgement may name, in the order of the checks.
+func Rules() []string {
+	var out []string
+	for _, c := range slices.Concat(checks, joinChecks) {
+		if !slices.Contains(out, c.rule) {
+			out = append(out, c.rule)
+		}
+	}
+	return out
+}
+
 // own tells whether the request is of the Node that the agent itself runs on.
 func (f Facts) own(req Request) bool { return f.Self != nil && f.Self.Node == req.Node() }
 
