@@ -28,6 +28,7 @@ var pending = map[string]string{
 	"h01-sd-spread-skew2":       "scale-down",
 	"h03-sd-asked":              "scale-down",
 	"h05-on-completion-naked":   "scale-down",
+	"h06-asked-ignore":          "scale-down",
 	"i01-spread-room":           "room under zone spread",
 	"j01-ds-mem-limits":         "requests of DaemonSets",
 	"j04-ds-limits-podlevel":    "requests of DaemonSets",
@@ -80,6 +81,36 @@ func TestCases(t *testing.T) {
 	}
 	for name := range left {
 		t.Errorf("pending names %s, which has no file", name)
+	}
+}
+
+// TestReadmeHasEveryCase: the table of reports names every file, and its report.
+func TestReadmeHasEveryCase(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.Split(line, " | "); len(cells) == 4 && strings.Contains(cells[3], "`") {
+			rows[strings.Split(cells[3], "`")[1]] = line
+		}
+	}
+	files, _ := filepath.Glob("cluster/*.yaml")
+	for _, file := range files {
+		c, err := Read(file)
+		if err != nil {
+			t.Error(err)
+		}
+		if row := rows[file]; row == "" || !strings.Contains(row, c.Report) {
+			t.Errorf("README.md has no row of %s with its report %q", file, c.Report)
+		}
+		delete(rows, file)
+	}
+	for file := range rows {
+		if _, err := os.Stat(file); err != nil && !strings.Contains(file, "Test") {
+			t.Errorf("README.md: %v", err)
+		}
 	}
 }
 

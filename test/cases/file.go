@@ -66,8 +66,9 @@ type Node struct {
 	Labels map[string]*string           `json:"labels,omitempty"`
 	Taints []corev1.Taint               `json:"taints,omitempty"`
 	Anno   map[string]string            `json:"anno,omitempty"`
-	// NotReady makes the Node's condition Ready false.
-	NotReady bool `json:"notready,omitempty"`
+	// NotReady makes the Node's condition Ready false; ReadyFor is how long it has been true.
+	NotReady bool            `json:"notready,omitempty"`
+	ReadyFor metav1.Duration `json:"readyFor,omitzero"`
 	// Phases are changes that come later, each a while after the Node was made.
 	Phases []Phase `json:"phases,omitempty"`
 }
@@ -85,11 +86,13 @@ type Phase struct {
 // Step is something that happens after the objects of the file are there. One step does its
 // parts in the order of the fields; then kube-scheduler has its turn.
 type Step struct {
-	After  metav1.Duration  `json:"after,omitzero"` // a pause before it
-	Apply  []map[string]any `json:"apply,omitempty"`
-	Patch  []Patch          `json:"patch,omitempty"`
-	Delete []string         `json:"delete,omitempty"` // "deployment web", "pod web" (the first of that name), "node 0", "node of web"
-	Join   []Node           `json:"join,omitempty"`   // machines that join: their groups' desired capacities are raised
+	After metav1.Duration  `json:"after,omitzero"` // a pause before it
+	Apply []map[string]any `json:"apply,omitempty"`
+	Patch []Patch          `json:"patch,omitempty"`
+	// Delete names objects of the case ("deployment web"), pods ("pod web": the first of that name)
+	// and nodes ("node 0", "node of web"), whose machines end.
+	Delete []string `json:"delete,omitempty"`
+	Join   []Node   `json:"join,omitempty"` // machines that join: their groups' desired capacities are raised
 	// Look runs plan and explain here too, before the next step, and compares.
 	Look *Look `json:"look,omitempty"`
 }

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -58,8 +59,8 @@ func (s *scene) startCloud() (err error) {
 	return nil
 }
 
-// onState takes the Node of a machine away when the machine ends, as the cloud's node
-// controller does.
+// onState takes the Node of a machine and its pods away when the machine ends, as the cloud's
+// node controller and the garbage collector do.
 func (s *scene) onState(i aws.Instance, _, now string) {
 	s.mu.Lock()
 	name := s.made[i.ID]
@@ -67,7 +68,46 @@ func (s *scene) onState(i aws.Instance, _, now string) {
 	if now != "terminated" || name == "" {
 		return
 	}
-	_ = s.t.client.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{})
+	ctx, core, atOnce := context.Background(), s.t.client.CoreV1(), int64(0)
+	err := core.Nodes().Delete(ctx, name, metav1.DeleteOptions{})
+	pods, errPods := s.pods(ctx)
+	errs := []error{ignoreNotFound(err), errPods}
+	for _, p := range pods {
+		if p.Spec.NodeName == name {
+			errs = append(errs, ignoreNotFound(core.Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &atOnce})))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		s.fault("the Node of a machine that ended: %v", err)
+	}
+}
+
+// end ends the machine of a Node, and its group wants one less.
+func (s *scene) end(ctx context.Context, name string) error {
+	id := ""
+	s.mu.Lock()
+	for instance, node := range s.made {
+		if node == name {
+			id = instance
+		}
+	}
+	s.mu.Unlock()
+	i, ok := s.cloud.Instance(id)
+	g, of := s.cloud.Group(i.GroupName)
+	if !ok || !of {
+		return fmt.Errorf("the machine of %s is gone", name)
+	}
+	g.Group.Desired, g.Group.KeepTags = g.Desired-1, true // its machines are protected: none goes by that
+	if err := s.cloud.PutGroup(g.Group); err != nil {
+		return err
+	}
+	if err := s.cloud.TerminateInstance(id); err != nil {
+		return err
+	}
+	return poll(ctx, name+" to go", func() (bool, error) {
+		_, err := s.t.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), ignoreNotFound(err)
+	})
 }
 
 // resize sets a group's desired capacity and waits for its machines.
@@ -241,6 +281,7 @@ func (s *scene) join(ctx context.Context, n Node, i aws.Instance, whole bool) er
 	for k, q := range n.Cap {
 		node.Status.Capacity[corev1.ResourceName(k)], node.Status.Allocatable[corev1.ResourceName(k)] = q, q
 	}
+	node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(time.Now().Add(-n.ReadyFor.Duration))
 	if !n.NotReady && whole {
 		s.young = append(s.young, name)
 	}

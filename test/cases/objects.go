@@ -151,7 +151,11 @@ func (s *scene) step(ctx context.Context, st Step) error {
 	}
 	for _, what := range st.Delete {
 		api, name, err := s.find(ctx, what)
-		if err == nil {
+		switch {
+		case err != nil:
+		case strings.HasPrefix(what, "node "):
+			err = s.end(ctx, name)
+		default:
 			err = api.Delete(ctx, name, metav1.DeleteOptions{})
 		}
 		if err != nil {
