@@ -24,7 +24,7 @@ type command struct {
 
 const (
 	templateKeys = "cpu mem pods gpu disks labels taints"
-	groupKeys    = templateKeys + " target min max unknown stale paused keeps busy price prio balance quota pause gpuutil unneeded provision startup ignoreds"
+	groupKeys    = templateKeys + " target min max unknown stale paused keeps busy price prio balance quota pause gpuutil unneeded provision startup ignoreds zones"
 	classKeys    = "cpu mem gpu select prio tolerate port uses near anti spread claim refused"
 )
 

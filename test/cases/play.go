@@ -22,7 +22,7 @@ import (
 const clusterName = "case"
 
 // maxRounds bounds the plans of a case: an agent that buys at each of them has been seen by then.
-const maxRounds = 8
+const maxRounds = 4
 
 // scene is one case under way.
 type scene struct {
