@@ -1,13 +1,10 @@
 package plan
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -177,33 +174,4 @@ func TestChainsInDrawnWorlds(t *testing.T) {
 	if t.Logf("seeds %d to %d: %d chains buy otherwise than their first expander alone", *chainSeed, *chainSeed+worlds-1, others); others < int(worlds) {
 		t.Error("the expanders after the first one decide nothing: the worlds try nothing")
 	}
-}
-
-// TestFoundWorlds: worlds that the fuzzer found hold what must always be true. Each is a file, since a seed draws another world
-// as soon as the worlds have one setting more.
-func TestFoundWorlds(t *testing.T) {
-	files, err := filepath.Glob("testdata/worlds/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no world is there: ", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var w foundWorld
-			if err := json.Unmarshal(b, &w); err != nil {
-				t.Fatal(err)
-			}
-			check(t, w.Snapshot, w.Memory, w.Policy, 1)
-		})
-	}
-}
-
-// foundWorld is a world as a file has it.
-type foundWorld struct {
-	Snapshot cluster.Snapshot
-	Memory   decision.Memory
-	Policy   decision.Policy
 }
