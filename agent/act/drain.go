@@ -201,6 +201,9 @@ func mustMove(p *corev1.Pod, now time.Time) bool {
 	if _, static := p.Annotations[corev1.MirrorPodAnnotationKey]; static {
 		return false
 	}
+	if p.Annotations[cluster.AnnotationDaemonPod] == "true" {
+		return false
+	}
 	ref := metav1.GetControllerOf(p)
 	return ref == nil || ref.Kind != "DaemonSet" && ref.Kind != "Node"
 }

@@ -21,10 +21,24 @@ const (
 	AnnotationSafeVolumes  = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 	AnnotationScaleUpDelay = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
 	AnnotationEvictDaemon  = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
+	AnnotationDaemonPod    = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 
 	LabelControlPlane       = "node-role.kubernetes.io/control-plane"
 	LabelControlPlaneLegacy = "node-role.kubernetes.io/master"
 )
+
+// SafeOnCompletion is the value of AnnotationSafeToEvict of a pod that runs to its end: its node waits for that (Cluster
+// Autoscaler 1.36).
+const SafeOnCompletion = "on-completion"
+
+// KnownSafeToEvict tells whether a value of AnnotationSafeToEvict says something; empty: there is none.
+func KnownSafeToEvict(value string) bool {
+	switch value {
+	case "", "true", "false", SafeOnCompletion:
+		return true
+	}
+	return false
+}
 
 // Mark is one annotation, label or taint.
 type Mark struct {
@@ -52,9 +66,10 @@ var Marks = []Mark{
 	{AnnotationDelay, "annotation of a Node", "reads", "a controller", "every key with this prefix keeps a drained node from being terminated, for a while", "D14"},
 	{LabelControlPlane, "label of a Node", "reads", "kubeadm", "the node is never touched", ""},
 	{LabelControlPlaneLegacy, "label of a Node", "reads", "an old kubeadm", "the node is never touched", ""},
-	{AnnotationSafeToEvict, "annotation of a Pod", "reads", "an operator", "false: the pod blocks the drain of its node; true: a missing controller, local storage or kube-system do not", "D6"},
-	{AnnotationSafeVolumes, "annotation of a Pod", "reads", "an operator", "the local volumes that do not block the drain, with commas between", "D6"},
+	{AnnotationSafeToEvict, "annotation of a Pod", "reads", "an operator", "false: the pod blocks the drain of its node; true: a missing controller, local storage or kube-system do not; on-completion: the pod is never evicted, and its node waits for its end; any other value blocks, and is warned of", "D6 D24"},
+	{AnnotationSafeVolumes, "annotation of a Pod", "reads", "an operator", "the local volumes that do not block the drain, with commas between; blanks do not count", "D6"},
 	{AnnotationDoNotDisrupt, "annotation of a Pod", "reads", "an operator", "true: the pod blocks the drain of its node; with a time, for that long after its creation", "D6"},
 	{AnnotationScaleUpDelay, "annotation of a Pod", "reads", "an operator", "no machine is bought for the pod until it is that old", "U15"},
-	{AnnotationEvictDaemon, "annotation of a Pod", "reads", "an operator", "whether the pod of a DaemonSet is evicted before its node goes", ""},
+	{AnnotationEvictDaemon, "annotation of a Pod", "reads", "an operator", "true: the pod of a DaemonSet is told to go before its node goes; any other value: it is not", ""},
+	{AnnotationDaemonPod, "annotation of a Pod", "reads", "a controller", "true: the pod counts as one of a DaemonSet: it brings no machine, and its node goes with it", ""},
 }

@@ -129,7 +129,7 @@ type Pod struct {
 	// Unschedulable; zero when it has not (yet).
 	Unschedulable Moment `json:"unschedulable,omitzero"`
 	// SafeToEvict is the annotation cluster-autoscaler.kubernetes.io/safe-to-evict:
-	// "true", "false" or empty.
+	// "true", "false", SafeOnCompletion or empty; any other value is kept as it is (KnownSafeToEvict).
 	SafeToEvict string `json:"safeToEvict,omitempty"`
 	// LocalStorage names the first volume that dies with the node (hostPath or an
 	// emptyDir not in memory) and is not listed as safe to evict; empty: none.
@@ -153,8 +153,11 @@ type PodWishes struct {
 	// (karpenter.sh/do-not-disrupt with a time).
 	KeepFor time.Duration `json:"keepFor,omitempty"`
 	// EvictDaemon is cluster-autoscaler.kubernetes.io/enable-ds-eviction of a DaemonSet's
-	// pod: "true", "false" or empty.
+	// pod: only "true" has it evicted; empty: as the settings say.
 	EvictDaemon string `json:"evictDaemon,omitempty"`
+	// Daemon is cluster-autoscaler.kubernetes.io/daemonset-pod: "true": another controller makes the pod as a
+	// DaemonSet would, one for each node.
+	Daemon bool `json:"daemon,omitempty"`
 }
 
 // Asked is what the pod wishes; the zero value where it wishes nothing.

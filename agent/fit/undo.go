@@ -1,15 +1,16 @@
 package fit
 
-// change is one call of AddNode, Put or PutTerminating, for Rollback.
+// change is one call of AddNode, Put, PutTerminating or Reshape, for Rollback.
 type change struct {
 	kind           byte
-	class, node, n int32
+	class, node, n int32 // class is the shape before, of Reshape
 }
 
 const (
 	changeNode byte = iota
 	changePut
 	changeTerminating
+	changeShape
 )
 
 // Mark begins a what-if: Rollback with the same mark undoes every Add and Put
@@ -28,6 +29,8 @@ func (s *State) Rollback(mark int) {
 		switch c.kind {
 		case changeNode:
 			s.dropNode()
+		case changeShape:
+			s.reshape(int(c.node), c.class)
 		default:
 			s.put(int(c.class), int(c.node), -int(c.n), c.kind == changeTerminating)
 		}

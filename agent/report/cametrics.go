@@ -121,7 +121,7 @@ var limits = map[string]limit{
 // unremovableReasons are Cluster Autoscaler's words (simulator.UnremovableReason) for
 // the rules that hold a node.
 var unremovableReasons = map[string]string{
-	decision.RuleBusy: "NotUnderutilized", decision.RuleOptOut: "ScaleDownDisabledAnnotation", decision.RuleBlocked: "BlockedByPod", decision.RuleNoRoom: "NoPlaceToMovePods",
+	decision.RuleBusy: "NotUnderutilized", decision.RuleOptOut: "ScaleDownDisabledAnnotation", decision.RuleBlocked: "BlockedByPod", decision.RuleCompletion: "BlockedByOnCompletionPod", decision.RuleNoRoom: "NoPlaceToMovePods",
 	decision.RuleAtMin: "NodeGroupMinSizeReached", decision.RuleUnneededFor: "NotUnneededLongEnough", decision.RuleDraining: "CurrentlyBeingDeleted", decision.RuleInterrupted: "CurrentlyBeingDeleted", decision.RuleTotalsMin: "MinimalResourceLimitExceeded",
 }
 

@@ -20,7 +20,7 @@ import (
 // keptAnnotations are the annotations that a decision may depend on; all others are
 // dropped before an object enters the cache.
 var keptAnnotations = []string{
-	cluster.AnnotationSafeToEvict, cluster.AnnotationSafeVolumes, cluster.AnnotationDoNotDisrupt, cluster.AnnotationScaleUpDelay, cluster.AnnotationEvictDaemon,
+	cluster.AnnotationSafeToEvict, cluster.AnnotationSafeVolumes, cluster.AnnotationDoNotDisrupt, cluster.AnnotationScaleUpDelay, cluster.AnnotationEvictDaemon, cluster.AnnotationDaemonPod,
 	cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep,
 	corev1.MirrorPodAnnotationKey,
 }
@@ -46,7 +46,7 @@ func podWishes(a map[string]string) *cluster.PodWishes {
 		}
 		return max(d, 0)
 	}
-	w := cluster.PodWishes{ScaleUpDelay: after(cluster.AnnotationScaleUpDelay), KeepFor: after(cluster.AnnotationDoNotDisrupt), EvictDaemon: a[cluster.AnnotationEvictDaemon]}
+	w := cluster.PodWishes{ScaleUpDelay: after(cluster.AnnotationScaleUpDelay), KeepFor: after(cluster.AnnotationDoNotDisrupt), EvictDaemon: a[cluster.AnnotationEvictDaemon], Daemon: a[cluster.AnnotationDaemonPod] == "true"}
 	if w == (cluster.PodWishes{}) {
 		return nil
 	}
@@ -145,6 +145,9 @@ func owner(ref *metav1.OwnerReference) *cluster.Owner {
 
 func localStorage(p *corev1.Pod) string {
 	safe := strings.Split(p.Annotations[cluster.AnnotationSafeVolumes], ",")
+	for i := range safe {
+		safe[i] = strings.TrimSpace(safe[i])
+	}
 	for i := range p.Spec.Volumes {
 		v := &p.Spec.Volumes[i]
 		dies := v.HostPath != nil || v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory

@@ -51,8 +51,8 @@ func (e *explainer) node() {
 // interruption tells of a node whose machine the cloud ends: nothing but budgets counts.
 func (e *explainer) interruption(n *round.Node, f *decision.NodeFacts) {
 	c := e.down.ScaleDown.DrainPlanOf(n)
-	f.Terminating, f.Ignored = c.Terminating, len(n.Pods)-c.Movable-c.Terminating
-	for _, pod := range e.down.ScaleDown.Movable(n) {
+	f.Terminating, f.Ignored = c.Terminating, len(n.Pods)-c.Movable-c.Terminating-len(c.Completing)
+	for _, pod := range e.down.ScaleDown.Running(n) {
 		if why := e.down.ScaleDown.BudgetsBlock(pod); why != "" {
 			f.Blockers = append(f.Blockers, decision.Blocker{Pod: pod.Key, Name: "budget", Why: why})
 		}
@@ -95,7 +95,7 @@ func (e *explainer) drainOf(i int, f *decision.NodeFacts) {
 	w := e.down.ScaleDown
 	n := &w.Nodes[i]
 	c := w.DrainPlanOf(n)
-	f.Terminating, f.Ignored = c.Terminating, len(n.Pods)-c.Movable-c.Terminating
+	f.Terminating, f.Ignored = c.Terminating, len(n.Pods)-c.Movable-c.Terminating-len(c.Completing)
 	for k := range n.Pods {
 		f.Blockers = append(f.Blockers, w.BlockersOf(&n.Pods[k])...)
 	}

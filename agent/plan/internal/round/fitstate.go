@@ -4,7 +4,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// NewState is every node with the pods on it, those that were nominated included.
+// NewState is every node with the pods on it, those that were nominated included. No spread constraint counts a node
+// that is leaving: kube-scheduler counts it, where the constraint ignores taints, until the Node object is gone,
+// and a machine that is bought for the pods that wait until then is not needed a minute later.
 func (w *State) NewState() *fit.State {
 	return w.Fill(fit.NewState(w.Snapshot.Classes, w.Snapshot.Namespaces))
 }
@@ -17,6 +19,9 @@ func (w *State) Fill(st *fit.State) *fit.State {
 			limits = w.Groups[n.Group].Template.VolumeLimits
 		}
 		st.AddNode(&n.Shape, limits)
+		if w.Leaving(n) {
+			st.Reshape(i, nil)
+		}
 		for k := range n.Pods {
 			switch pod := &n.Pods[k]; {
 			case pod.Finished:

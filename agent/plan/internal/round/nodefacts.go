@@ -116,7 +116,7 @@ func (w *State) FillFacts(f *nodeFacts, n *cluster.Node) {
 		takes, to := 1, &f.requested
 		switch {
 		case Daemon(pod):
-			if to = &f.daemonRequests; !slices.Contains(f.daemons, pod.Owner.UID) {
+			if to = &f.daemonRequests; pod.Owner != nil && !slices.Contains(f.daemons, pod.Owner.UID) {
 				f.daemons = append(f.daemons, pod.Owner.UID)
 			}
 		case w.Expendable(pod):
@@ -215,11 +215,15 @@ func (f *nodeFacts) DueWords(due time.Time) string {
 	return s.words
 }
 
-// UnplaceableWords name the pod that keeps a node.
-func (f *nodeFacts) UnplaceableWords(pod cluster.PodKey) string {
+// UnplaceableWords name the pod that keeps a node, and what keeps it off the others where because knows that.
+func (f *nodeFacts) UnplaceableWords(pod cluster.PodKey, because func() string) string {
+	why := ""
+	if because != nil {
+		why = because()
+	}
 	s := &f.message
-	if s.words == "" || s.name != string(pod) {
-		*s = messageCache{name: string(pod), words: "pod " + string(pod) + " has room nowhere else"}
+	if s.words == "" || s.name != string(pod)+why {
+		*s = messageCache{name: string(pod) + why, words: "pod " + string(pod) + " has room nowhere else" + why}
 	}
 	return s.words
 }
@@ -230,6 +234,7 @@ type DrainPlan struct {
 	Classes     []ClassCount   // of them, those that need room elsewhere, the largest first
 	Budgeted    []*cluster.Pod // of them, those with budgets, by name
 	Terminating int            // pods already told to go
+	Completing  []*cluster.Pod // pods that run to their end before the node goes, by name
 	Blocked     []string       // every blocker of every pod, budgets included
 	Hard        []string       // the same without budgets, which time may heal
 	Grace       time.Duration

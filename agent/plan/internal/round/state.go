@@ -150,7 +150,10 @@ func (w *State) indexPods() {
 	w.reserveDaemons()
 }
 
-func Daemon(pod *cluster.Pod) bool { return pod.Owner != nil && pod.Owner.Kind == "DaemonSet" }
+// Daemon tells a pod that goes with its node: of a DaemonSet, or of another controller that says the same of it.
+func Daemon(pod *cluster.Pod) bool {
+	return pod.Owner != nil && pod.Owner.Kind == "DaemonSet" || pod.Wishes != nil && pod.Wishes.Daemon
+}
 
 func (w *State) reserveDaemons() {
 	if len(w.Snapshot.DaemonSets) == 0 {

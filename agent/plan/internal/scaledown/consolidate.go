@@ -115,7 +115,7 @@ func (w *Planner) replaceable() []int {
 		if rule, _ := w.DeletionsFrozen(&w.Groups[n.Group]); rule != "" || w.KeepsTotals(n) != "" {
 			continue
 		}
-		if cargo := w.DrainPlanOf(n); len(cargo.Blocked)+cargo.Terminating > 0 || slices.ContainsFunc(cargo.Classes, func(l round.ClassCount) bool { return w.anchored(int(l.Class)) }) {
+		if cargo := w.DrainPlanOf(n); len(cargo.Blocked)+len(cargo.Completing)+cargo.Terminating > 0 || slices.ContainsFunc(cargo.Classes, func(l round.ClassCount) bool { return w.anchored(int(l.Class)) }) {
 			continue
 		}
 		rows = append(rows, row{i, w.Utilisation(n)})
@@ -286,9 +286,6 @@ func (w *Planner) podsFit(from []int, to *round.Group, machines int) bool {
 	}()
 	for _, i := range from {
 		a.classes = w.DrainPlanOf(&w.Nodes[i]).Classes
-		if t != nil {
-			t.evicted = t.evicted[:0]
-		}
 		for _, l := range a.classes {
 			left := int(w.relocateClass(t, i, l, &a))
 			if left > 0 && (shape == nil || t != nil && t.State.Constrained(int(l.Class)) || !fit.Passes(&w.Snapshot.Classes[l.Class], shape)) {

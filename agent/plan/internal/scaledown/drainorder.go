@@ -53,7 +53,7 @@ func (w *Planner) wave(n *round.Node) []*cluster.Pod {
 	}
 	first := len(w.Policy.DrainPriority)
 	for i := range n.Pods {
-		if pod := &n.Pods[i]; !w.Ignored(pod) {
+		if pod := &n.Pods[i]; !w.Ignored(pod) && !completes(pod) {
 			first = min(first, w.step(pod))
 		}
 	}
@@ -68,7 +68,7 @@ func (w *Planner) evictDaemons(n *round.Node, byDefault bool) {
 	for i := range pods {
 		pod := &pods[i]
 		asked := pod.Asked().EvictDaemon
-		if !round.Daemon(pod) || pod.Mirror || pod.Finished || !pod.Deleting.IsZero() || pod.Created.Time().After(marked) || asked == "false" || asked != "true" && !byDefault {
+		if !round.Daemon(pod) || pod.Mirror || pod.Finished || !pod.Deleting.IsZero() || pod.Created.Time().After(marked) || asked != "true" && (asked != "" || !byDefault) {
 			continue
 		}
 		if len(pod.Budgets) > 1 || len(pod.Budgets) == 1 && w.Budget[pod.Budgets[0]] < 1 {

@@ -23,6 +23,9 @@ var blockers = []struct {
 	{"safe-to-evict=false", func(_ *Planner, pod *cluster.Pod) string {
 		return when(pod.SafeToEvict == "false", "annotated safe-to-evict=false")
 	}},
+	{"safe-to-evict is not understood", func(_ *Planner, pod *cluster.Pod) string {
+		return when(!cluster.KnownSafeToEvict(pod.SafeToEvict), fmt.Sprintf("annotated %s=%q, which is none of true, false and %s: the pod stays", cluster.AnnotationSafeToEvict, pod.SafeToEvict, cluster.SafeOnCompletion))
+	}},
 	{"do-not-disrupt", func(_ *Planner, pod *cluster.Pod) string {
 		return when(pod.DoNotDisrupt, "annotated "+cluster.AnnotationDoNotDisrupt)
 	}},
@@ -51,6 +54,18 @@ var blockers = []struct {
 	}},
 }
 
+// completes tells a pod that runs to its end: it is never evicted by a drain, and needs no room elsewhere. What would keep
+// an evicted pod on its node (no controller, local storage, a budget) says nothing of it.
+func completes(pod *cluster.Pod) bool { return pod.SafeToEvict == cluster.SafeOnCompletion }
+
+func completionWords(pods []*cluster.Pod) string {
+	words := fmt.Sprintf("pod %s runs to its end (safe-to-evict=%s)", pods[0].Key, cluster.SafeOnCompletion)
+	if more := len(pods) - 1; more > 0 {
+		words = fmt.Sprintf("%s, and %d more", words, more)
+	}
+	return words
+}
+
 func when(holds bool, words string) string {
 	if holds {
 		return words
@@ -72,6 +87,10 @@ func (w *Planner) fillDrainPlan(c *round.DrainPlan, pods []cluster.Pod) {
 	for i := range pods {
 		pod := &pods[i]
 		if w.Ignored(pod) {
+			continue
+		}
+		if pod.Deleting.IsZero() && completes(pod) {
+			c.Completing = append(c.Completing, pod)
 			continue
 		}
 		c.Grace = max(c.Grace, w.graceOf(pod))
@@ -129,6 +148,11 @@ func (w *Planner) DrainPlanOf(n *round.Node) round.DrainPlan {
 
 // Movable lists the pods that are to be evicted, by name.
 func (w *Planner) Movable(n *round.Node) []*cluster.Pod {
+	return slices.DeleteFunc(w.Running(n), completes)
+}
+
+// Running lists the pods that a drain does not leave alone and that are not terminating, by name.
+func (w *Planner) Running(n *round.Node) []*cluster.Pod {
 	var out []*cluster.Pod
 	pods := round.Sorted(n.Pods)
 	for i := range pods {
@@ -205,8 +229,12 @@ func (w *Planner) drain(i int) {
 		w.Held("node", string(n.Name), decision.RuleDraining, "marked; waits until %s for pods that were on their way", round.Stamp(start))
 		return
 	}
-	if c.Movable+c.Terminating == 0 {
+	switch {
+	case c.Movable+c.Terminating+len(c.Completing) == 0:
 		w.terminate(n, g, &c)
+		return
+	case c.Movable+c.Terminating == 0:
+		w.Held("node", string(n.Name), decision.RuleCompletion, "marked, and waits: %s", completionWords(c.Completing))
 		return
 	}
 	w.removals.add(&c)
@@ -263,6 +291,10 @@ func (w *Planner) giveUp(i int, g *round.Group, c *round.DrainPlan, since time.T
 		return "scale-down is switched off"
 	case w.OptOutNow(n.Node) != "":
 		return w.OptOutNow(n.Node)
+	case markedBy(n.Node) == decision.RuleRequested && !Requested(n.Node):
+		return "the annotation " + cluster.AnnotationRequested + " is gone"
+	case len(c.Completing) > 0 && !Requested(n.Node):
+		return completionWords(c.Completing)
 	case g.CorrectedTarget-g.Removing <= g.Min:
 		return fmt.Sprintf("the group is at its minimum of %d", g.Min)
 	case len(c.Hard) > 0:
@@ -270,8 +302,8 @@ func (w *Planner) giveUp(i int, g *round.Group, c *round.DrainPlan, since time.T
 	case c.Movable+c.Terminating > 0 && w.Reached(deadline):
 		return fmt.Sprintf("%s did not leave by %s", round.Pods(c.Movable+c.Terminating), round.Stamp(deadline))
 	}
-	if pod, ok := w.relocate(i, c.Classes); !ok {
-		return fmt.Sprintf("pod %s has room nowhere else any more", pod)
+	if r := w.relocate(i, c.Classes, false); r.rule != "" {
+		return r.why
 	}
 	w.WakeAt(deadline)
 	return ""
@@ -293,6 +325,9 @@ func (w *Planner) evict(n *round.Node, c *round.DrainPlan) {
 	words := fmt.Sprintf("draining: %d to evict, %d wait for a budget, %d terminating", len(now)-waiting, waiting, c.Terminating)
 	if later := c.Movable - len(now); later > 0 {
 		words += fmt.Sprintf(", %d of a higher priority come after them", later)
+	}
+	if len(c.Completing) > 0 {
+		words += "; " + completionWords(c.Completing)
 	}
 	w.Held("node", string(n.Name), decision.RuleDraining, "%s", words)
 }
@@ -319,6 +354,9 @@ func (w *Planner) BlockersOf(pod *cluster.Pod) []decision.Blocker {
 		return nil
 	}
 	var out []decision.Blocker
+	if completes(pod) {
+		return []decision.Blocker{{Pod: pod.Key, Name: "on-completion", Why: fmt.Sprintf("runs to its end (safe-to-evict=%s): the node goes when it has ended", cluster.SafeOnCompletion)}}
+	}
 	for k := range blockers {
 		if why := blockers[k].why(w, pod); why != "" {
 			out = append(out, decision.Blocker{Pod: pod.Key, Name: blockers[k].name, Why: why})

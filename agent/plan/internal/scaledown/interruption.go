@@ -48,7 +48,7 @@ func (w *Planner) drainInterruptedNode(n *round.Node) {
 			leaving++
 		}
 	}
-	for _, pod := range w.Movable(&whole) {
+	for _, pod := range w.Running(&whole) {
 		if held := w.BudgetsBlock(pod); held != "" {
 			waits = append(waits, "pod "+string(pod.Key)+" "+held)
 			continue

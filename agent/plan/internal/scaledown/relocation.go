@@ -2,9 +2,11 @@ package scaledown
 
 import (
 	"math"
+	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -39,35 +41,75 @@ type tentative struct {
 	mark        int   // of relocationConstraints.state
 	unplaceable int32 // the class of the first pod that found no room; -1: all did
 	placed      int32 // how many of that class found some
+	// late are the pods that kube-scheduler can bind only when the Node object is gone: until then their topology
+	// spread counts the emptied node (nodeTaintsPolicy: Ignore).
+	late     []round.ClassCount
+	occupied [][]int // by late or moved class with a spread: the domains with pods before; see givesUpDomain
+	tied     bool    // some class is constrained
+}
+
+// relocation is what relocate found.
+type relocation struct {
+	rule, why string             // why the node stays; empty: its pods have room elsewhere
+	late      []round.ClassCount // as in tentative
 }
 
 // relocate finds room for pods on other nodes that are Ready and stay. It takes the room
-// and notes who is counted on; when one pod has none, nothing is taken.
+// and notes who is counted on; when one pod has none, nothing is taken. keepDomains: no pod gives up
+// a domain of its topology spread either.
 // It costs relocateClass for each class on the node. All moves of a round together cost C*N where
 // pods find room; a class that finds none looks at N again for each of its nodes.
-func (w *Planner) relocate(from int, loads []round.ClassCount) (homeless cluster.PodKey, ok bool) {
-	a := w.tryRelocate(from, loads)
-	if a.unplaceable >= 0 {
+func (w *Planner) relocate(from int, loads []round.ClassCount, keepDomains bool) relocation {
+	a, n := w.tryRelocate(from, loads), &w.Nodes[from]
+	refuse := func(rule, why string) relocation {
 		w.undoRelocation(&a)
-		return w.nth(&w.Nodes[from], a.unplaceable, a.placed), false
+		return relocation{rule: rule, why: why}
+	}
+	if rule, why := w.stays(&a, n, keepDomains); rule != "" {
+		return refuse(rule, why)
 	}
 	if name, ok := w.relocateHeadroom(from); !ok {
-		w.undoRelocation(&a)
-		return cluster.PodKey("headroom/" + name), false
+		return refuse(decision.RuleNoRoom, n.Facts.UnplaceableWords(cluster.PodKey("headroom/"+name), nil))
+	}
+	if t := w.relocation; t != nil && len(a.late) == 0 { // what comes after it is judged without the node
+		if !a.tied {
+			t.cordon(w, from, nil)
+		}
+		t.remove(w, from)
 	}
 	for _, m := range a.done {
 		n := &w.Nodes[w.cursors.to[m.at]]
 		n.OnlyRelocated = n.OnlyRelocated || !n.InUse
 		n.InUse = true
 	}
-	return "", true
+	return relocation{late: slices.Clone(a.late)}
 }
 
-// CanRelocate is move that takes nothing.
-func (w *Planner) CanRelocate(from int, loads []round.ClassCount) bool {
+// Relocation is relocate that takes nothing, headroom aside.
+func (w *Planner) Relocation(from int, loads []round.ClassCount, keepDomains bool) relocation {
 	a := w.tryRelocate(from, loads)
-	w.undoRelocation(&a)
-	return a.unplaceable < 0
+	defer w.undoRelocation(&a)
+	rule, why := w.stays(&a, &w.Nodes[from], keepDomains)
+	return relocation{rule: rule, why: why, late: a.late}
+}
+
+// CanRelocate tells whether the pods of a node have room elsewhere.
+func (w *Planner) CanRelocate(from int, loads []round.ClassCount) bool {
+	return w.Relocation(from, loads, false).rule == ""
+}
+
+// stays says why the pods of a node are not moved as a relocation on trial would have it; an empty rule: they may be.
+func (w *Planner) stays(a *tentative, n *round.Node, keepDomains bool) (rule, why string) {
+	if a.unplaceable >= 0 {
+		return decision.RuleNoRoom, n.Facts.UnplaceableWords(w.nth(n, a.unplaceable, a.placed), func() string { return w.spreadKeepsOff(n, a.unplaceable) })
+	}
+	if why := w.budgetTooSmall(n, a.late); why != "" {
+		return decision.RuleBlocked, why
+	}
+	if why := w.domainLost(a, n); keepDomains && why != "" {
+		return decision.RuleNoRoom, why
+	}
+	return "", ""
 }
 
 // nth is the pod of a class that has no room when n of its like have some.
@@ -94,15 +136,52 @@ func (w *Planner) tryRelocate(from int, loads []round.ClassCount) tentative {
 	t := w.RelocationState()
 	if t != nil {
 		a.mark = t.State.Mark()
-		t.evicted = t.evicted[:0]
+		w.beginConstrained(t, from, &a)
 	}
 	for _, l := range loads {
-		if left := w.relocateClass(t, from, l, &a); left > 0 {
+		switch left := w.relocateClass(t, from, l, &a); {
+		case left == 0:
+		case a.tied && t.spread && len(w.Snapshot.Classes[l.Class].Spread) > 0 && !w.Leaving(&w.Nodes[from]):
+			a.late = append(a.late, round.ClassCount{Class: l.Class, N: left})
+		default:
 			a.unplaceable, a.placed = l.Class, l.N-left
+			return a
+		}
+	}
+	if len(a.late) == 0 {
+		return a
+	}
+	t.remove(w, from)
+	for _, l := range a.late {
+		if left := w.relocateClass(t, from, l, &a); left > 0 {
+			a.unplaceable = l.Class
+			for _, all := range loads {
+				if all.Class == l.Class {
+					a.placed = all.N - left
+				}
+			}
 			break
 		}
 	}
 	return a
+}
+
+// beginConstrained empties the node in the state that constrained pods are judged by.
+func (w *Planner) beginConstrained(t *relocationConstraints, from int, a *tentative) {
+	for _, l := range a.classes {
+		a.tied = a.tied || t.State.Constrained(int(l.Class))
+	}
+	if !a.tied {
+		return
+	}
+	if t.spread {
+		a.occupied = make([][]int, len(a.classes))
+		for i, l := range a.classes {
+			a.occupied[i] = t.occupied(int(l.Class))
+		}
+	}
+	w.looks -= constrainedLook
+	t.cordon(w, from, a.classes)
 }
 
 func (w *Planner) newCursors() *relocationCursors {
@@ -128,9 +207,6 @@ func (w *Planner) relocateClass(t *relocationConstraints, from int, l round.Clas
 		p = &t.cursors[l.Class]
 	}
 	a.steps = append(a.steps, undoStep{p, *p, l.Class})
-	if tied {
-		t.evictConstrained(from, l.Class, a.classes)
-	}
 	use := func(k int32) (spent bool) {
 		if !tied {
 			return w.placeOnNode(k, &l, a)

@@ -1,6 +1,7 @@
 package scaledown
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
@@ -16,8 +17,7 @@ type relocationConstraints struct {
 	local   []int8   // by class: 1: only what is on a node decides whether it may go there; -1: not so; 0: not asked yet
 	cursors []cursor // by class, for local ones: as relocationCursors.by
 	zones   bool     // some class keeps others out of more than its own node
-
-	evicted []int // components whose pods are off the node that is emptied now
+	spread  bool     // some class is spread, so that it matters which nodes are counted
 }
 
 // RelocationState returns the state that moves are judged by; nil when no class asks for
@@ -33,6 +33,7 @@ func (w *Planner) RelocationState() *relocationConstraints {
 		}
 		w.relocation = &relocationConstraints{State: w.appliedState(), local: make([]int8, len(w.Snapshot.Classes)), cursors: make([]cursor, len(w.Snapshot.Classes))}
 		w.relocation.restart()
+		w.relocation.spread = slices.ContainsFunc(w.Snapshot.Classes, func(c cluster.PodClass) bool { return len(c.Spread) > 0 })
 		w.relocation.zones = slices.ContainsFunc(w.Snapshot.Classes, func(c cluster.PodClass) bool { return !onlyHostname(c.PodAntiAffinity) })
 	}
 	return w.relocation
@@ -52,8 +53,10 @@ func hasConstraints(c cluster.PodClass) bool {
 	return len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes) > 0
 }
 
+const labelHostname = "kubernetes.io/hostname"
+
 func onlyHostname(terms []cluster.PodTerm) bool {
-	return !slices.ContainsFunc(terms, func(t cluster.PodTerm) bool { return t.TopologyKey != "kubernetes.io/hostname" })
+	return !slices.ContainsFunc(terms, func(t cluster.PodTerm) bool { return t.TopologyKey != labelHostname })
 }
 
 // isLocal tells whether nothing but what is on a node itself decides whether a constrained
@@ -94,17 +97,57 @@ func (t *relocationConstraints) restart() {
 	}
 }
 
-// evictConstrained takes constrained pods that are to be moved off their node, as their eviction will: all
-// those that can touch the chances of one class.
-func (t *relocationConstraints) evictConstrained(from int, class int32, loads []round.ClassCount) {
-	with := t.State.Component(int(class))
-	if slices.Contains(t.evicted, with) {
-		return
-	}
-	t.evicted = append(t.evicted, with)
+// cordon makes of a node what its drain does: the pods of the drain plan are evicted, and kube-scheduler sees the taint. A
+// spread constraint that honours taints does not count the node any more; one that ignores them counts it, with
+// the pods that stay, until the Node object is gone (see remove). It costs the pods of the node.
+func (t *relocationConstraints) cordon(w *Planner, from int, loads []round.ClassCount) {
 	for _, l := range loads {
-		if t.State.Component(int(l.Class)) == with {
-			t.State.Put(int(l.Class), from, -int(l.N))
+		t.State.Put(int(l.Class), from, -int(l.N))
+	}
+	if n := &w.Nodes[from]; t.spread && !w.Leaving(n) {
+		t.putRest(w, n, from, -1)
+		t.State.Reshape(from, n.CordonedShape())
+		t.putRest(w, n, from, 1)
+	}
+}
+
+// remove takes a node away that was cordoned before, as its Node object goes, with the pods that went nowhere.
+func (t *relocationConstraints) remove(w *Planner, from int) {
+	if n := &w.Nodes[from]; t.spread && !w.Leaving(n) {
+		t.putRest(w, n, from, -1)
+		t.State.Reshape(from, nil)
+	}
+}
+
+// putRest puts the pods of a node that its drain does not move, times so often.
+func (t *relocationConstraints) putRest(w *Planner, n *round.Node, at, times int) {
+	for i := range n.Pods {
+		switch pod := &n.Pods[i]; {
+		case pod.Finished:
+		case !pod.Deleting.IsZero():
+			t.State.PutTerminating(pod.Class, at, times)
+		case w.Ignored(pod) || w.Expendable(pod) || completes(pod):
+			t.State.Put(pod.Class, at, times)
 		}
 	}
+}
+
+// givesUpDomain says which domain a class would lose whose node is emptied: occupied are the domains with pods
+// before, by constraint. Hosts come and go with the number of machines, and minDomains says how many have to
+// stay; zones and their like are redundancy that somebody asked for.
+func (t *relocationConstraints) givesUpDomain(class int, occupied []int) (why string) {
+	i := 0
+	t.State.Occupied(class, func(key string, domains int) {
+		if key != labelHostname && domains < occupied[i] && why == "" {
+			why = fmt.Sprintf("its topology spread over %s has pods in %d domains and would have them in %d", key, occupied[i], domains)
+		}
+		i++
+	})
+	return why
+}
+
+// occupied are the domains that hold pods of a class's spread constraints.
+func (t *relocationConstraints) occupied(class int) (domains []int) {
+	t.State.Occupied(class, func(_ string, n int) { domains = append(domains, n) })
+	return domains
 }

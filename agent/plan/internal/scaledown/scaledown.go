@@ -28,6 +28,9 @@ type Candidate struct {
 	since     time.Time // since when it is not needed
 	waits     int       // 0: its timer runs already, 1: it would begin now
 	looked    int       // 0: the last round had no looks left for it
+	completes int       // 1: pods on it run to their end, so that it cannot go yet
+
+	late []round.ClassCount // see tentative
 }
 
 // Decide finds the nodes whose pods could live elsewhere, keeps their timers and
@@ -67,11 +70,16 @@ func (w *Planner) Decide() {
 			w.Held("node", name, r, "not needed, and stays: %s", y)
 			continue
 		}
+		if why := w.waitsInTurn(c); why != "" {
+			w.Held("node", name, decision.RuleBatch, "not needed, and waits: %s", why)
+			continue
+		}
 		if limit, full := w.removals.full(&cargo, w.Policy); full {
 			w.Held("node", name, decision.RuleBatch, "not needed, and waits: %d nodes go at once", limit)
 			continue
 		}
 		w.removals.add(&cargo)
+		w.noteMarked(c)
 		g.Shrinks = true
 		w.WakeAt(w.Now.Add(w.Policy.DelayAfterTaint))
 		w.Act(decision.Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, round.Pods(cargo.Movable))})
@@ -143,7 +151,8 @@ func (w *Planner) candidates() []Candidate {
 			}
 			continue
 		}
-		c.nonEmpty = min(w.podsToDrain(n).Movable, 1)
+		plan := w.podsToDrain(n)
+		c.nonEmpty, c.completes = min(plan.Movable, 1), min(len(plan.Completing), 1)
 		c.since = w.Memory.Unneeded[n.Name]
 		if c.since.IsZero() { // after the others, also those whose timer began in this moment: time alone changes no order
 			c.since, c.waits = w.Now, 1
@@ -164,6 +173,9 @@ func (w *Planner) candidates() []Candidate {
 func compareCandidates(a, b Candidate) int {
 	if a.requested != b.requested {
 		return boolInt(b.requested) - boolInt(a.requested)
+	}
+	if a.completes != b.completes { // they cannot go yet, and keep no other from going
+		return a.completes - b.completes
 	}
 	if a.nonEmpty != b.nonEmpty || a.below != b.below || a.waits != b.waits || a.looked != b.looked {
 		return cmp.Or(cmp.Compare(a.nonEmpty, b.nonEmpty), cmp.Compare(a.below, b.below), cmp.Compare(a.waits, b.waits), cmp.Compare(a.looked, b.looked))
@@ -227,8 +239,12 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 		w.Held("node", name, decision.RuleTotalsMin, "%s", w.KeepsTotals(n))
 		return found, false
 	}
-	pod, moved := w.relocate(c.Node, found.Classes)
-	if !moved && w.spent() {
+	if len(found.Completing) > 0 && !Requested(n.Node) {
+		w.awaitCompletion(c, &found)
+		return found, false
+	}
+	r := w.relocate(c.Node, found.Classes, !c.Unready && !Requested(n.Node))
+	if r.rule != "" && w.spent() {
 		w.HeldWhy("node", name, decision.RuleNoRoom, "not looked at: this round has looked for room for enough pods, and the next one begins with this node")
 		w.Next.Unlooked = append(w.Next.Unlooked, n.Name)
 		if _, runs := w.Memory.Unneeded[n.Name]; runs {
@@ -236,10 +252,11 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 		}
 		return found, false
 	}
-	if !moved {
-		w.HeldWhy("node", name, decision.RuleNoRoom, n.Facts.UnplaceableWords(pod))
+	if r.rule != "" {
+		w.HeldWhy("node", name, r.rule, r.why)
 		return found, false
 	}
+	c.late = r.late
 	n.Removing = true
 	g.Removing++
 	w.CountRemoval(n)
@@ -250,6 +267,28 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 	}
 	round.Set(&w.Next.Unneeded, n.Name, c.since)
 	return found, true
+}
+
+// awaitCompletion lets the time of a node run that would go, if pods on it did not run to their end: it goes when they
+// have ended. Until then it takes pods as before (its soft taint lets kube-scheduler prefer others), and no other node counts
+// on its going.
+func (w *Planner) awaitCompletion(c *Candidate, found *round.DrainPlan) {
+	n := &w.Nodes[c.Node]
+	if r := w.Relocation(c.Node, found.Classes, !c.Unready); r.rule != "" && !w.spent() {
+		w.HeldWhy("node", string(n.Name), r.rule, r.why)
+		return
+	}
+	round.Set(&w.Next.Unneeded, n.Name, c.since)
+	w.Held("node", string(n.Name), decision.RuleCompletion, "not needed, and waits: %s", completionWords(found.Completing))
+}
+
+// noteMarked notes a node that is marked in this round, and whose pods wait for its Node object.
+func (w *Planner) noteMarked(c *Candidate) {
+	w.lateClasses()
+	w.marked = append(w.marked, c.Node)
+	for _, l := range c.late {
+		w.late = append(w.late, int(l.Class))
+	}
 }
 
 // keepTimer lets the time of a node run on that only a budget keeps: one that the
@@ -311,6 +350,9 @@ type Planner struct {
 	relocation    *relocationConstraints
 	unconstrained bool               // no class asks for anything of other pods
 	cursors       *relocationCursors // where pods that are moved find room
+	marked        []int              // nodes that this round has marked
+	late          []int              // see lateClasses
+	lateKnown     bool
 	looks         int                // that are left of the budget of the part that is at work
 }
 
