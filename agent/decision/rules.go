@@ -67,6 +67,6 @@ const (
 	RuleRequested   = "D20" // somebody asked for the node to go
 	RuleConsolidate = "D21" // nodes are replaced by fewer or cheaper machines
 	RuleKeeps       = "D22" // the cloud ends no named instance of the group now (a rollout is under way): nothing of it is marked or ended
-	RuleCompletion  = "D24" // the node waits until pods that run to their end (safe-to-evict: on-completion) have ended
 	RuleInterrupted = "D23" // the cloud ends the node's machine of its own accord (a spot interruption): the node is cordoned and its pods are evicted at once
+	RuleCompletion  = "D24" // the node waits until pods that run to their end (safe-to-evict: on-completion) have ended
 )

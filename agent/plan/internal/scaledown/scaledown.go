@@ -353,7 +353,7 @@ type Planner struct {
 	marked        []int              // nodes that this round has marked
 	late          []int              // see lateClasses
 	lateKnown     bool
-	looks         int                // that are left of the budget of the part that is at work
+	looks         int // that are left of the budget of the part that is at work
 }
 
 // utilisationKey is a utilisation in whole per cent and the limit that it is above.

@@ -1,0 +1,139 @@
+package scaledown
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// A pod that leaves a node under topology spread is judged as what happens: the node is cordoned, the pod is evicted
+// and made anew, and kube-scheduler binds it by the constraint's own node inclusion policies. With nodeTaintsPolicy
+// Honor the cordoned node is no domain, and the pod is bound at once. With Ignore, the default, the emptied node is a
+// domain that counts 0 until the Node object is gone, a minute or two after the machine was ended; until then
+// maxSkew may keep the pod out of all other domains. Each of these already holds a pod that the constraint
+// counts then, so that other replicas run; such a node goes, and one at a time (waitsInTurn). Cluster Autoscaler
+// keeps it for ever since 1.32.8, because its scale-up would buy a machine for the pod (kubernetes/autoscaler#8093);
+// here scale-up knows that the node is leaving (round.NewState).
+
+// budgetTooSmall says which PodDisruptionBudget would never let the drain of a node end: pods that wait for the Node
+// object to be gone count as disrupted, and the node goes when all of its pods have been evicted. It costs the node's pods
+// with budgets.
+func (w *Planner) budgetTooSmall(n *round.Node, late []round.ClassCount) string {
+	if len(late) == 0 {
+		return ""
+	}
+	var waiting, others = map[string]int{}, map[string]int{}
+	left := map[int32]int32{}
+	for _, l := range late {
+		left[l.Class] = l.N
+	}
+	for _, pod := range w.Movable(n) {
+		for _, b := range pod.Budgets {
+			if left[int32(pod.Class)] > 0 {
+				waiting[b]++
+			} else {
+				others[b]++
+			}
+		}
+		left[int32(pod.Class)] = max(left[int32(pod.Class)]-1, 0)
+	}
+	var out []string
+	for b, count := range waiting {
+		if allowed := w.Budget[b]; count+min(others[b], 1) > allowed && count+others[b] > 1 {
+			out = append(out, fmt.Sprintf("%s of PodDisruptionBudget %s would wait until the Node object is gone, because their topology spread counts the emptied node until then (nodeTaintsPolicy: Ignore), and the budget allows %d at once: the drain would not end (nodeTaintsPolicy: Honor lets it)", round.Pods(count), b, allowed))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "; ")
+}
+
+// domainLost says which pod would give up a domain of its topology spread.
+func (w *Planner) domainLost(a *tentative, n *round.Node) string {
+	for i := range a.occupied {
+		class := int(a.classes[i].Class)
+		if why := w.relocation.givesUpDomain(class, a.occupied[i]); why != "" {
+			return fmt.Sprintf("pod %s has room nowhere else without less redundancy: %s (%s lets the node go)", w.nth(n, int32(class), 0), why, cluster.AnnotationRequested)
+		}
+	}
+	return ""
+}
+
+// spreadKeepsOff says that topology spread keeps a class off nodes that have room for it. It costs the nodes.
+func (w *Planner) spreadKeepsOff(from *round.Node, class int32) string {
+	t := w.relocation
+	if t == nil || len(w.Snapshot.Classes[class].Spread) == 0 {
+		return ""
+	}
+	for k, i := range w.cursors.to {
+		if w.Nodes[i].Node == from.Node || !w.hasRoom(int32(k), class) {
+			continue
+		}
+		if rule, _ := t.State.Refused(int(class), int(i)); rule == fit.RuleSpread {
+			var keys []string
+			for _, s := range w.Snapshot.Classes[class].Spread {
+				keys = append(keys, spreadWords(&s))
+			}
+			return ": its topology spread keeps it off nodes that have room (" + strings.Join(keys, "; ") + ")"
+		}
+	}
+	return ""
+}
+
+// spreadWords are a constraint in the API's words.
+func spreadWords(s *cluster.Spread) string {
+	out := fmt.Sprintf("%s, maxSkew %d", s.TopologyKey, s.MaxSkew)
+	if s.MinDomains > 1 {
+		out += fmt.Sprintf(", minDomains %d", s.MinDomains)
+	}
+	if s.HonorTaints {
+		return out + ", nodeTaintsPolicy Honor"
+	}
+	return out + ", nodeTaintsPolicy Ignore"
+}
+
+// waitsInTurn says why a node that may go is not marked yet: as long as pods wait until a Node object is gone, each
+// further node that their topology spread counts would let them wait longer. It costs the nodes for each class that waits.
+func (w *Planner) waitsInTurn(c *Candidate) string {
+	n := &w.Nodes[c.Node]
+	for _, l := range c.late {
+		if other := w.emptied(int(l.Class), c.Node); other != "" {
+			return fmt.Sprintf("%s of it can be bound only when its Node object is gone (nodeTaintsPolicy: Ignore), and that of %s first", round.Pods(int(l.N)), other)
+		}
+	}
+	for _, class := range w.lateClasses() {
+		if w.CountsCordoned(class, n) {
+			if other := w.emptied(class, c.Node); other != "" {
+				return fmt.Sprintf("pods wait until the Node object of %s is gone, and their topology spread would count this node too (nodeTaintsPolicy: Ignore)", other)
+			}
+		}
+	}
+	return ""
+}
+
+// emptied is a node beside but that is leaving or is marked in this round, and that a spread constraint of a class counts; empty: none.
+func (w *Planner) emptied(class, but int) cluster.NodeName {
+	for i := range w.Nodes {
+		if n := &w.Nodes[i]; i != but && (w.Leaving(n) || slices.Contains(w.marked, i)) && w.CountsCordoned(class, n) {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// lateClasses are the classes of pods that wait until a Node object is gone: those of nodes that are marked in this round,
+// and those that kube-scheduler found no place for while nodes are leaving. It costs the pods that wait, once a round.
+func (w *Planner) lateClasses() []int {
+	if !w.lateKnown {
+		w.lateKnown = true
+		for _, x := range w.Unbound.Waiting {
+			if class := int(x.Class); !slices.Contains(w.late, class) && !w.Snapshot.Pods[x.Pod].Unschedulable.IsZero() && w.WaitsFor(class) != nil {
+				w.late = append(w.late, class)
+			}
+		}
+	}
+	return w.late
+}
