@@ -1,5 +1,11 @@
 package fit
 
+import (
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
 // gone is the shape of a node whose Node object is deleted: it has no label, so that no spread constraint counts it.
 var gone = &NodeInfo{Name: "\x00"}
 
@@ -21,6 +27,24 @@ func (s *State) reshape(node int, shape int32) {
 	s.joinAll(node, -1, false)
 	s.shapeOf[node] = shape
 	s.joinAll(node, 1, false)
+}
+
+// Cordoned is the shape of a node that is cordoned for its removal.
+func (s *NodeInfo) Cordoned() *NodeInfo {
+	out := *s
+	out.Unschedulable = true
+	out.Taints = append(slices.Clip(out.Taints), cluster.Taint{Key: cluster.TaintToBeDeleted, Effect: noSchedule}, cluster.Taint{Key: "node.kubernetes.io/unschedulable", Effect: noSchedule})
+	return &out
+}
+
+// CountsCordoned tells whether a spread constraint of a class counts a node although it is cordoned: it ignores taints, or the
+// class tolerates these. Then the node is one of its domains until the Node object is gone.
+func CountsCordoned(c *cluster.PodClass, s *NodeInfo) bool {
+	if len(c.Spread) == 0 {
+		return false
+	}
+	cordoned := s.Cordoned()
+	return slices.ContainsFunc(c.Spread, func(t cluster.Spread) bool { return Counted(c, &t, cordoned) })
 }
 
 // Occupied visits the spread constraints of a class: the topology key, and how many of its domains hold a pod that the

@@ -5,7 +5,7 @@ import (
 )
 
 // NewState is every node with the pods on it, those that were nominated included. No spread constraint counts a node
-// that is leaving: kube-scheduler counts it, where the constraint ignores taints, until the Node object is gone,
+// that is being removed: kube-scheduler counts it, where the constraint ignores taints, until the Node object is gone,
 // and a machine that is bought for the pods that wait until then is not needed a minute later.
 func (w *State) NewState() *fit.State {
 	return w.Fill(fit.NewState(w.Snapshot.Classes, w.Snapshot.Namespaces))
@@ -19,7 +19,7 @@ func (w *State) Fill(st *fit.State) *fit.State {
 			limits = w.Groups[n.Group].Template.VolumeLimits
 		}
 		st.AddNode(&n.Shape, limits)
-		if w.Leaving(n) {
+		if w.BeingRemoved(n) {
 			st.Reshape(i, nil)
 		}
 		for k := range n.Pods {

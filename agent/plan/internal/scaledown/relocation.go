@@ -43,9 +43,9 @@ type tentative struct {
 	placed      int32 // how many of that class found some
 	// late are the pods that kube-scheduler can bind only when the Node object is gone: until then their topology
 	// spread counts the emptied node (nodeTaintsPolicy: Ignore).
-	late     []round.ClassCount
-	occupied [][]int // by late or moved class with a spread: the domains with pods before; see givesUpDomain
-	tied     bool    // some class is constrained
+	late        []round.ClassCount
+	occupied    [][]int // by late or moved class with a spread: the domains with pods before; see givesUpDomain
+	constrained bool    // some class is constrained
 }
 
 // relocation is what relocate found.
@@ -72,7 +72,7 @@ func (w *Planner) relocate(from int, loads []round.ClassCount, keepDomains bool)
 		return refuse(decision.RuleNoRoom, n.Facts.UnplaceableWords(cluster.PodKey("headroom/"+name), nil))
 	}
 	if t := w.relocation; t != nil && len(a.late) == 0 { // what comes after it is judged without the node
-		if !a.tied {
+		if !a.constrained {
 			t.cordon(w, from, nil)
 		}
 		t.remove(w, from)
@@ -141,7 +141,7 @@ func (w *Planner) tryRelocate(from int, loads []round.ClassCount) tentative {
 	for _, l := range loads {
 		switch left := w.relocateClass(t, from, l, &a); {
 		case left == 0:
-		case a.tied && t.spread && len(w.Snapshot.Classes[l.Class].Spread) > 0 && !w.Leaving(&w.Nodes[from]):
+		case a.constrained && t.spread && len(w.Snapshot.Classes[l.Class].Spread) > 0 && !w.BeingRemoved(&w.Nodes[from]):
 			a.late = append(a.late, round.ClassCount{Class: l.Class, N: left})
 		default:
 			a.unplaceable, a.placed = l.Class, l.N-left
@@ -169,9 +169,9 @@ func (w *Planner) tryRelocate(from int, loads []round.ClassCount) tentative {
 // beginConstrained empties the node in the state that constrained pods are judged by.
 func (w *Planner) beginConstrained(t *relocationConstraints, from int, a *tentative) {
 	for _, l := range a.classes {
-		a.tied = a.tied || t.State.Constrained(int(l.Class))
+		a.constrained = a.constrained || t.State.Constrained(int(l.Class))
 	}
-	if !a.tied {
+	if !a.constrained {
 		return
 	}
 	if t.spread {

@@ -104,16 +104,16 @@ func (t *relocationConstraints) cordon(w *Planner, from int, loads []round.Class
 	for _, l := range loads {
 		t.State.Put(int(l.Class), from, -int(l.N))
 	}
-	if n := &w.Nodes[from]; t.spread && !w.Leaving(n) {
+	if n := &w.Nodes[from]; t.spread && !w.BeingRemoved(n) {
 		t.putRest(w, n, from, -1)
-		t.State.Reshape(from, n.CordonedShape())
+		t.State.Reshape(from, n.Shape.Cordoned())
 		t.putRest(w, n, from, 1)
 	}
 }
 
 // remove takes a node away that was cordoned before, as its Node object goes, with the pods that went nowhere.
 func (t *relocationConstraints) remove(w *Planner, from int) {
-	if n := &w.Nodes[from]; t.spread && !w.Leaving(n) {
+	if n := &w.Nodes[from]; t.spread && !w.BeingRemoved(n) {
 		t.putRest(w, n, from, -1)
 		t.State.Reshape(from, nil)
 	}

@@ -105,7 +105,7 @@ func (w *Planner) waitsInTurn(c *Candidate) string {
 		}
 	}
 	for _, class := range w.lateClasses() {
-		if w.CountsCordoned(class, n) {
+		if fit.CountsCordoned(&w.Snapshot.Classes[class], &n.Shape) {
 			if other := w.emptied(class, c.Node); other != "" {
 				return fmt.Sprintf("pods wait until the Node object of %s is gone, and their topology spread would count this node too (nodeTaintsPolicy: Ignore)", other)
 			}
@@ -117,7 +117,7 @@ func (w *Planner) waitsInTurn(c *Candidate) string {
 // emptied is a node beside but that is leaving or is marked in this round, and that a spread constraint of a class counts; empty: none.
 func (w *Planner) emptied(class, but int) cluster.NodeName {
 	for i := range w.Nodes {
-		if n := &w.Nodes[i]; i != but && (w.Leaving(n) || slices.Contains(w.marked, i)) && w.CountsCordoned(class, n) {
+		if n := &w.Nodes[i]; i != but && (w.BeingRemoved(n) || slices.Contains(w.marked, i)) && fit.CountsCordoned(&w.Snapshot.Classes[class], &n.Shape) {
 			return n.Name
 		}
 	}
