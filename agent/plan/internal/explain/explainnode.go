@@ -31,7 +31,7 @@ func (e *explainer) node() {
 		n.Node, n.Facts = n.Original, (&round.FactsAllocator{Dims: w.Dimensions.Len()}).Next()
 		w.FillFacts(n.Facts, n.Original)
 	}
-	f := &decision.NodeFacts{State: stateNames[n.State], Utilisation: w.Utilisation(n), Limit: w.Threshold(n), UnreadyFrom: e.end.Next.Unready[n.Name]}
+	f := &decision.NodeFacts{State: stateNames[n.State], Utilisation: w.ScaleDown.Utilisation(n), Limit: w.ScaleDown.Threshold(n), UnreadyFrom: e.end.Next.Unready[n.Name]}
 	e.out.Node = f
 	e.out.Verdicts = append(e.actionsOn(n.Name), e.heldOf("node", e.q.Name)...)
 	e.addReplacement(n)

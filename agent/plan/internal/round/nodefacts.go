@@ -16,8 +16,8 @@ type nodeFacts struct {
 	gen            int               // of the classes' dimensions
 	Classes        []ClassCount      // of all pods here that are not finished
 	room           []int64           // Allocatable less what is held
-	requested      cluster.Resources // by pods that count for utilisation; Extended only on a node with GPUs
-	daemonRequests cluster.Resources // the same of DaemonSet pods
+	Requested      cluster.Resources // by pods that count for utilisation; Extended only on a node with GPUs
+	DaemonRequests cluster.Resources // the same of DaemonSet pods
 	daemons        []cluster.UID     // DaemonSets with a pod here
 	OptOut         string            // which annotation keeps the Node
 	ToBeDeleted    bool              // marked for deletion
@@ -107,16 +107,16 @@ func (b *FactsAllocator) Next() *nodeFacts {
 // FillFacts works the facts of a Node out.
 func (w *State) FillFacts(f *nodeFacts, n *cluster.Node) {
 	f.node, f.gen, f.OptOut, f.ToBeDeleted, f.CordonedByUs, f.starting = n, w.Cache.Classes.gen, OptedOut(n), ToBeDeleted(n), CordonedByUs(n), slices.ContainsFunc(n.Taints, startingTaint)
-	gpu := hasGPU(n)
+	gpu := HasGPU(n)
 	for i := range n.Pods {
 		pod := &n.Pods[i]
 		if pod.Finished {
 			continue
 		}
-		takes, to := 1, &f.requested
+		takes, to := 1, &f.Requested
 		switch {
 		case Daemon(pod):
-			if to = &f.daemonRequests; pod.Owner != nil && !slices.Contains(f.daemons, pod.Owner.UID) {
+			if to = &f.DaemonRequests; pod.Owner != nil && !slices.Contains(f.daemons, pod.Owner.UID) {
 				f.daemons = append(f.daemons, pod.Owner.UID)
 			}
 		case w.Expendable(pod):

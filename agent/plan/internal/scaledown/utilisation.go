@@ -1,0 +1,50 @@
+package scaledown
+
+import (
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// Utilisation is the larger share of cpu and memory that is requested, and on a node
+// with accelerators the largest share of these alone. Where DaemonSets are left out,
+// they are left out of what the node has as well, as in Cluster Autoscaler.
+func (w *Planner) Utilisation(n *round.Node) float64 {
+	ignore := w.Policy.IgnoreDaemonSetsUtilization
+	if o := w.OptionsOf(n).IgnoreDaemonSetsUtilization; o != nil {
+		ignore = *o
+	}
+	all, less := n.Facts.Requested, n.Facts.DaemonRequests
+	if !ignore {
+		all, less = all.Add(less), cluster.Resources{}
+	}
+	if !round.HasGPU(n.Node) {
+		return max(ratio(all.MilliCPU, n.Allocatable.MilliCPU-less.MilliCPU), ratio(all.Memory, n.Allocatable.Memory-less.Memory))
+	}
+	most := 0.0
+	for name, have := range n.Allocatable.Extended {
+		if round.GPU(name) {
+			most = max(most, ratio(all.Extended[name], have))
+		}
+	}
+	return most
+}
+
+func ratio(used, have int64) float64 {
+	if have <= 0 {
+		return 0
+	}
+	return float64(used) / float64(have)
+}
+
+// Threshold is the utilisation above which a node is busy.
+func (w *Planner) Threshold(n *round.Node) float64 {
+	o := w.OptionsOf(n)
+	limit, own := w.Policy.UtilizationThreshold, o.ScaleDownUtilization
+	if round.HasGPU(n.Node) {
+		limit, own = w.Policy.GPUUtilizationThreshold, o.ScaleDownGPUUtilization
+	}
+	if own != nil {
+		return *own
+	}
+	return limit
+}
