@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -126,7 +127,7 @@ func (w *teller) tell(file string, s section) {
 //	missing NAME N     gone KIND NAME     pdb NAME N     daemonset NAME cpu=..
 //	pass DURATION      restart            stale WHY      policy Field=value
 //	interrupt NODE     spared NODE
-//	accept             carries out the growth and the marks of the last plan
+//	accept [slowly]    carries out the growth and the marks of the last plan; slowly: machines are being ended, and their Nodes stay
 func (w *teller) line(line string) {
 	f := strings.Fields(line)
 	if len(f) == 0 || strings.HasPrefix(line, "#") {
@@ -214,7 +215,7 @@ func (w *teller) do(f []string, line string) {
 	case "policy":
 		w.policy(kv)
 	case "accept":
-		w.accept()
+		w.accept(len(f) > 1 && f[1] == "slowly")
 	default:
 		if !w.wish(f, kv) {
 			w.t.Fatalf("%s: %s: words has the command, and nothing reads it", w.at, line)
@@ -353,12 +354,14 @@ func (w *teller) mark(n *cluster.Node, at time.Time, ours bool) {
 	n.Unschedulable = true
 	n.Taints = append(slices.Clone(n.Taints), cluster.Taint{Key: cluster.TaintToBeDeleted, Value: fmt.Sprint(at.Unix()), Effect: "NoSchedule"})
 	if ours {
-		n.Annotations = map[string]string{cluster.AnnotationCordoned: "true"}
+		n.Annotations = maps.Clone(n.Annotations)
+		round.Set(&n.Annotations, cluster.AnnotationCordoned, "true")
 	}
 }
 
 func (w *teller) class(name string, kv map[string]string) int {
-	c := cluster.PodClass{Namespace: "default", Labels: map[string]string{"app": name}, Requests: w.amount(kv), NodeSelector: pairs(kv["select"]), Priority: int32(num(kv["prio"]))}
+	app := cmp.Or(kv["app"], name)
+	c := cluster.PodClass{Namespace: "default", Labels: map[string]string{"app": app}, Requests: w.amount(kv), NodeSelector: pairs(kv["select"]), Priority: int32(num(kv["prio"]))}
 	c.Requests.Pods = 1
 	for _, t := range taints(kv["tolerate"]) {
 		c.Tolerations = append(c.Tolerations, cluster.Toleration{Key: t.Key, Operator: "Equal", Value: t.Value, Effect: t.Effect})
@@ -369,7 +372,7 @@ func (w *teller) class(name string, kv map[string]string) int {
 	if kv["uses"] != "" {
 		c.NotUnderstood = []string{kv["uses"]}
 	}
-	w.ties(&c, name, kv)
+	w.ties(&c, app, kv)
 	if kv["refused"] != "" {
 		c.Volumes = []cluster.Volume{{Refused: strings.ReplaceAll(kv["refused"], "_", " ")}}
 	}
@@ -378,7 +381,7 @@ func (w *teller) class(name string, kv map[string]string) int {
 }
 
 // constraints reads what constraints a class to others: near and anti are KEY or KEY:APP, spread is
-// KEY:SKEW, claim is NAME, NAME:ZONE or NAME::once for a claim that one pod may use. The
+// KEY:SKEW, KEY:SKEW:MINDOMAINS or either with :honor (nodeTaintsPolicy: Honor), claim is NAME, NAME:ZONE or NAME::once for a claim that one pod may use. The
 // key "host" is the hostname, and each claim counts against the limit of driver ebs.
 func (w *teller) ties(c *cluster.PodClass, name string, kv map[string]string) {
 	term := func(s string) cluster.PodTerm {
@@ -397,9 +400,20 @@ func (w *teller) ties(c *cluster.PodClass, name string, kv map[string]string) {
 	if kv["anti"] != "" {
 		c.PodAntiAffinity = append(c.PodAntiAffinity, term(kv["anti"]))
 	}
-	if key, skew, ok := strings.Cut(kv["spread"], ":"); ok {
+	if key, rest, ok := strings.Cut(kv["spread"], ":"); ok {
 		t := term(key)
-		c.Spread = append(c.Spread, cluster.Spread{TopologyKey: t.TopologyKey, MaxSkew: num(skew), Selector: t.Selector})
+		x := cluster.Spread{TopologyKey: t.TopologyKey, Selector: t.Selector}
+		for i, word := range strings.Split(rest, ":") {
+			switch {
+			case i == 0:
+				x.MaxSkew = num(word)
+			case word == "honor":
+				x.HonorTaints = true
+			default:
+				x.MinDomains = num(word)
+			}
+		}
+		c.Spread = append(c.Spread, x)
 	}
 	if kv["claim"] != "" {
 		f := strings.Split(kv["claim"]+"::", ":")
@@ -429,7 +443,7 @@ func (w *teller) pods(name string, n int, kv map[string]string) {
 			}
 			p.Owner = &cluster.Owner{Kind: o, Name: name, UID: cluster.UID(name)}
 		}
-		if wish := (cluster.PodWishes{ScaleUpDelay: dur(kv["delay"]), KeepFor: dur(kv["keep"]), EvictDaemon: kv["evictds"]}); wish != (cluster.PodWishes{}) {
+		if wish := (cluster.PodWishes{ScaleUpDelay: dur(kv["delay"]), KeepFor: dur(kv["keep"]), EvictDaemon: kv["evictds"], Daemon: kv["daemon"] != ""}); wish != (cluster.PodWishes{}) {
 			p.Wishes = &wish
 		}
 		if kv["pdb"] != "" {
@@ -481,7 +495,7 @@ func (w *teller) policy(kv map[string]string) {
 }
 
 // accept carries out the last plan's growth, marks and evictions.
-func (w *teller) accept() {
+func (w *teller) accept(slowly bool) {
 	for _, a := range w.last.Actions {
 		switch a := a.(type) {
 		case decision.Grow:
@@ -509,6 +523,15 @@ func (w *teller) accept() {
 		case decision.Terminate:
 			g := w.find(string(a.Group))
 			g.Target--
+			if slowly {
+				for i := range g.Instances {
+					if g.Instances[i].ID == a.Instance {
+						g.Instances[i].Phase = cluster.PhaseDeleting
+					}
+				}
+				w.s.Outcomes = append(w.s.Outcomes, cluster.Outcome{Action: "terminate", Group: a.Group, Instance: a.Instance, Node: a.Node, At: w.s.Now})
+				continue
+			}
 			g.Instances = slices.DeleteFunc(g.Instances, func(in cluster.Instance) bool { return in.ID == a.Instance })
 			w.s.Nodes = slices.DeleteFunc(w.s.Nodes, func(n *cluster.Node) bool { return n.Name == a.Node })
 			w.s.Outcomes = append(w.s.Outcomes, cluster.Outcome{Action: "terminate", Group: a.Group, Instance: a.Instance, Node: a.Node, At: w.s.Now})
