@@ -136,7 +136,8 @@ type Blocker struct {
 }
 
 // Destination is where a pod of the node could move: to Could nodes, of which First
-// is the first by name. Where there is none, Why sums up the refusals of all.
+// is the first by name. Where there is none, Why sums up the refusals of all; beside nodes it
+// says when the pod can be bound there.
 type Destination struct {
 	Pod   cluster.PodKey   `json:"pod"`
 	Could int              `json:"could"`

@@ -149,6 +149,8 @@ func (p page) node(f *decision.NodeFacts) {
 			switch {
 			case d.Could == 0:
 				p.line("  ", "%s: nowhere: %s", d.Pod, d.Why)
+			case d.Why != "":
+				p.line("  ", "%s: %s and %d more, %s", d.Pod, d.First, d.Could-1, d.Why)
 			case d.Could == 1:
 				p.line("  ", "%s: %s", d.Pod, d.First)
 			default:

@@ -8,6 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
 )
@@ -142,8 +143,11 @@ func (e *explainer) checks(i int, f *decision.NodeFacts) {
 			homeless++
 		}
 	}
-	together := homeless == 0 && !w.CanRelocate(i, w.DrainPlanOf(n).Classes)
+	move := w.Relocation(i, w.DrainPlanOf(n).Classes, !unready && !scaledown.Requested(n.Node))
+	together := homeless == 0 && move.Rule != ""
 	switch {
+	case together && (move.Rule != decision.RuleNoRoom || move.Lost):
+		add(move.Rule, true, move.Why, "")
 	case homeless > 0:
 		add(decision.RuleNoRoom, true, fmt.Sprintf("%d of %s have room nowhere else", homeless, round.Pods(len(f.Destinations))), "")
 	default:
@@ -203,24 +207,32 @@ func (e *explainer) clusterHolds(g *round.Group, add func(rule string, fails boo
 // The words of those that refuse are only asked for when all do.
 func destination(w *scaledown.Planner, from int, pod *cluster.Pod) decision.Destination {
 	d := decision.Destination{Pod: pod.Key}
-	ties := func(int) (rule, words string) { return "", "" }
-	if t := w.RelocationState(); t != nil && t.State.Constrained(pod.Class) {
-		mark := t.State.Mark()
-		defer t.State.Rollback(mark)
-		t.State.Put(pod.Class, from, -1) // as its eviction will
-		ties = func(k int) (rule, words string) { return t.State.Refused(pod.Class, k) }
+	look := func(ties func(int) (rule, words string)) bool {
+		for k := range w.Nodes {
+			n := &w.Nodes[k]
+			if k == from || n.State != round.StateReady || n.Removing || binpack.MaxFit(n.Room, w.Dimensions.Class(pod.Class)) == 0 || !w.Passes(pod.Class, k) {
+				continue
+			}
+			if rule, _ := ties(k); rule != "" {
+				continue
+			}
+			if d.Could++; d.First == "" {
+				d.First = n.Name
+			}
+		}
+		return d.Could > 0
 	}
-	for k := range w.Nodes {
-		n := &w.Nodes[k]
-		if k == from || n.State != round.StateReady || n.Removing || binpack.MaxFit(n.Room, w.Dimensions.Class(pod.Class)) == 0 || !w.Passes(pod.Class, k) {
-			continue
-		}
-		if rule, _ := ties(k); rule != "" {
-			continue
-		}
-		if d.Could++; d.First == "" {
-			d.First = n.Name
-		}
+	refused := make(map[int]decision.Refusal) // by node, what other pods have to say
+	if t := w.RelocationState(); t == nil || !t.State.Constrained(pod.Class) {
+		look(func(int) (rule, words string) { return "", "" })
+	} else if w.LookEmptied(from, func(st *fit.State) bool {
+		return look(func(k int) (rule, words string) {
+			rule, words = st.Refused(pod.Class, k)
+			refused[k] = decision.Refusal{Rule: rule, Why: words}
+			return rule, words
+		})
+	}) {
+		d.Why = "when the Node object of this node is gone, which its topology spread counts until then (nodeTaintsPolicy: Ignore)"
 	}
 	if d.Could > 0 {
 		return d
@@ -230,7 +242,7 @@ func destination(w *scaledown.Planner, from int, pod *cluster.Pod) decision.Dest
 		if k != from {
 			rule, why := w.NodeRefuses(k, pod.Class)
 			if rule == "" {
-				rule, why = ties(k)
+				rule, why = refused[k].Rule, refused[k].Why
 			}
 			switch {
 			case rule == "" && w.Nodes[k].State == round.StateUpcoming:

@@ -22,6 +22,9 @@ func (w *State) BeingRemoved(n *Node) bool {
 // WaitsFor is the first node by name that a spread constraint of a class counts until its Node object is gone; nil: there is
 // none. It costs the nodes.
 func (w *State) WaitsFor(class int) *Node {
+	if len(w.Snapshot.Classes[class].Spread) == 0 {
+		return nil
+	}
 	for i := range w.Nodes {
 		if n := &w.Nodes[i]; w.BeingRemoved(n) && fit.CountsCordoned(&w.Snapshot.Classes[class], &n.Shape) {
 			return n

@@ -47,15 +47,15 @@ type classDemand struct {
 // unboundPods are the pods without a node as the Snapshot lists them, by their index there. A
 // burst is tens of thousands of them, so they are walked through as seldom as can be.
 type unboundPods struct {
-	Waiting   []unboundPod  // those that want room
+	Waiting   []UnboundPod  // those that want room
 	nominated []int32       // those that preemption makes room for
 	Sorted    bool          // at is in the order of names
 	byClass   []classDemand // by class
 	classes   int           // of at
 }
 
-// unboundPod is a pod that waits, and its class.
-type unboundPod struct{ Pod, Class int32 }
+// UnboundPod is a pod that waits, and its class.
+type UnboundPod struct{ Pod, Class int32 }
 
 // indexUnbound reads the pods without a node.
 func (w *State) indexUnbound() {
@@ -65,9 +65,9 @@ func (w *State) indexUnbound() {
 		switch {
 		case IsPending(pod):
 			if w.Unbound.Waiting == nil {
-				w.Unbound.Waiting = make([]unboundPod, 0, len(w.Snapshot.Pods)-i)
+				w.Unbound.Waiting = make([]UnboundPod, 0, len(w.Snapshot.Pods)-i)
 			}
-			w.Unbound.Waiting = append(w.Unbound.Waiting, unboundPod{int32(i), int32(pod.Class)})
+			w.Unbound.Waiting = append(w.Unbound.Waiting, UnboundPod{int32(i), int32(pod.Class)})
 			b := &w.Unbound.byClass[pod.Class]
 			b.verdict = b.verdict || !pod.Unschedulable.IsZero()
 			if b.count++; b.count == 1 {

@@ -302,8 +302,8 @@ func (w *Planner) giveUp(i int, g *round.Group, c *round.DrainPlan, since time.T
 	case c.Movable+c.Terminating > 0 && w.Reached(deadline):
 		return fmt.Sprintf("%s did not leave by %s", round.Pods(c.Movable+c.Terminating), round.Stamp(deadline))
 	}
-	if r := w.relocate(i, c.Classes, false); r.rule != "" {
-		return r.why
+	if r := w.relocate(i, c.Classes, false); r.Rule != "" {
+		return r.Why
 	}
 	w.WakeAt(deadline)
 	return ""

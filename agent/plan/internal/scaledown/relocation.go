@@ -50,7 +50,8 @@ type tentative struct {
 
 // relocation is what relocate found.
 type relocation struct {
-	rule, why string             // why the node stays; empty: its pods have room elsewhere
+	Rule, Why string             // why the node stays; empty: its pods have room elsewhere
+	Lost      bool               // they have, and would give up a domain of their topology spread
 	late      []round.ClassCount // as in tentative
 }
 
@@ -61,15 +62,13 @@ type relocation struct {
 // pods find room; a class that finds none looks at N again for each of its nodes.
 func (w *Planner) relocate(from int, loads []round.ClassCount, keepDomains bool) relocation {
 	a, n := w.tryRelocate(from, loads), &w.Nodes[from]
-	refuse := func(rule, why string) relocation {
+	if r := w.stays(&a, n, keepDomains); r.Rule != "" {
 		w.undoRelocation(&a)
-		return relocation{rule: rule, why: why}
-	}
-	if rule, why := w.stays(&a, n, keepDomains); rule != "" {
-		return refuse(rule, why)
+		return r
 	}
 	if name, ok := w.relocateHeadroom(from); !ok {
-		return refuse(decision.RuleNoRoom, n.Facts.UnplaceableWords(cluster.PodKey("headroom/"+name), nil))
+		w.undoRelocation(&a)
+		return relocation{Rule: decision.RuleNoRoom, Why: n.Facts.UnplaceableWords(cluster.PodKey("headroom/"+name), nil)}
 	}
 	if t := w.relocation; t != nil && len(a.late) == 0 { // what comes after it is judged without the node
 		if !a.constrained {
@@ -89,27 +88,26 @@ func (w *Planner) relocate(from int, loads []round.ClassCount, keepDomains bool)
 func (w *Planner) Relocation(from int, loads []round.ClassCount, keepDomains bool) relocation {
 	a := w.tryRelocate(from, loads)
 	defer w.undoRelocation(&a)
-	rule, why := w.stays(&a, &w.Nodes[from], keepDomains)
-	return relocation{rule: rule, why: why, late: a.late}
+	return w.stays(&a, &w.Nodes[from], keepDomains)
 }
 
 // CanRelocate tells whether the pods of a node have room elsewhere.
 func (w *Planner) CanRelocate(from int, loads []round.ClassCount) bool {
-	return w.Relocation(from, loads, false).rule == ""
+	return w.Relocation(from, loads, false).Rule == ""
 }
 
-// stays says why the pods of a node are not moved as a relocation on trial would have it; an empty rule: they may be.
-func (w *Planner) stays(a *tentative, n *round.Node, keepDomains bool) (rule, why string) {
+// stays says why the pods of a node are not moved as a relocation on trial would have it.
+func (w *Planner) stays(a *tentative, n *round.Node, keepDomains bool) relocation {
 	if a.unplaceable >= 0 {
-		return decision.RuleNoRoom, n.Facts.UnplaceableWords(w.nth(n, a.unplaceable, a.placed), func() string { return w.spreadKeepsOff(n, a.unplaceable) })
+		return relocation{Rule: decision.RuleNoRoom, Why: n.Facts.UnplaceableWords(w.nth(n, a.unplaceable, a.placed), func() string { return w.spreadKeepsOff(n, a.unplaceable) })}
 	}
 	if why := w.budgetTooSmall(n, a.late); why != "" {
-		return decision.RuleBlocked, why
+		return relocation{Rule: decision.RuleBlocked, Why: why}
 	}
 	if why := w.domainLost(a, n); keepDomains && why != "" {
-		return decision.RuleNoRoom, why
+		return relocation{Rule: decision.RuleNoRoom, Why: why, Lost: true}
 	}
-	return "", ""
+	return relocation{late: slices.Clone(a.late)}
 }
 
 // nth is the pod of a class that has no room when n of its like have some.

@@ -244,7 +244,7 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 		return found, false
 	}
 	r := w.relocate(c.Node, found.Classes, !c.Unready && !Requested(n.Node))
-	if r.rule != "" && w.spent() {
+	if r.Rule != "" && w.spent() {
 		w.HeldWhy("node", name, decision.RuleNoRoom, "not looked at: this round has looked for room for enough pods, and the next one begins with this node")
 		w.Next.Unlooked = append(w.Next.Unlooked, n.Name)
 		if _, runs := w.Memory.Unneeded[n.Name]; runs {
@@ -252,8 +252,8 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 		}
 		return found, false
 	}
-	if r.rule != "" {
-		w.HeldWhy("node", name, r.rule, r.why)
+	if r.Rule != "" {
+		w.HeldWhy("node", name, r.Rule, r.Why)
 		return found, false
 	}
 	c.late = r.late
@@ -274,8 +274,8 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 // on its going.
 func (w *Planner) awaitCompletion(c *Candidate, found *round.DrainPlan) {
 	n := &w.Nodes[c.Node]
-	if r := w.Relocation(c.Node, found.Classes, !c.Unready); r.rule != "" && !w.spent() {
-		w.HeldWhy("node", string(n.Name), r.rule, r.why)
+	if r := w.Relocation(c.Node, found.Classes, !c.Unready); r.Rule != "" && !w.spent() {
+		w.HeldWhy("node", string(n.Name), r.Rule, r.Why)
 		return
 	}
 	round.Set(&w.Next.Unneeded, n.Name, c.since)

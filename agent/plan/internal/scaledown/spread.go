@@ -19,6 +19,20 @@ import (
 // keeps it for ever since 1.32.8, because its scale-up would buy a machine for the pod (kubernetes/autoscaler#8093);
 // here scale-up knows that the node is leaving (round.NewState).
 
+// LookEmptied calls look with the state that constrained pods are judged by as the drain of a node makes it: cordoned and
+// emptied, and if nothing is found then, without the Node object. late tells that something was found only then.
+func (w *Planner) LookEmptied(from int, look func(*fit.State) (found bool)) (late bool) {
+	t := w.RelocationState()
+	mark := t.State.Mark()
+	defer t.State.Rollback(mark)
+	t.cordon(w, from, w.DrainPlanOf(&w.Nodes[from]).Classes)
+	if look(t.State) {
+		return false
+	}
+	t.remove(w, from)
+	return look(t.State)
+}
+
 // budgetTooSmall says which PodDisruptionBudget would never let the drain of a node end: pods that wait for the Node
 // object to be gone count as disrupted, and the node goes when all of its pods have been evicted. It costs the node's pods
 // with budgets.
@@ -100,6 +114,9 @@ func spreadWords(s *cluster.Spread) string {
 func (w *Planner) waitsInTurn(c *Candidate) string {
 	n := &w.Nodes[c.Node]
 	for _, l := range c.late {
+		if w.likesWait(int(l.Class)) {
+			return fmt.Sprintf("%s of it can be bound only when its Node object is gone (nodeTaintsPolicy: Ignore), and others like them wait for a place now", round.Pods(int(l.N)))
+		}
 		if other := w.emptied(int(l.Class), c.Node); other != "" {
 			return fmt.Sprintf("%s of it can be bound only when its Node object is gone (nodeTaintsPolicy: Ignore), and that of %s first", round.Pods(int(l.N)), other)
 		}
@@ -112,6 +129,14 @@ func (w *Planner) waitsInTurn(c *Candidate) string {
 		}
 	}
 	return ""
+}
+
+// likesWait tells whether kube-scheduler found no place for a pod with the same constraints. It costs the pods that wait.
+func (w *Planner) likesWait(class int) bool {
+	st := w.relocation.State
+	return slices.ContainsFunc(w.Unbound.Waiting, func(x round.UnboundPod) bool {
+		return st.ConstraintClass(int(x.Class)) == st.ConstraintClass(class) && !w.Snapshot.Pods[x.Pod].Unschedulable.IsZero()
+	})
 }
 
 // emptied is a node beside but that is leaving or is marked in this round, and that a spread constraint of a class counts; empty: none.

@@ -194,7 +194,7 @@ func (w *Planner) explain(a *packing.Solution) {
 			}
 		}
 		if a.On[i] > 0 {
-			w.HeldPods(k, a.On[i], decision.RuleRoomOnNode, "there is room on a node: the scheduler will place it")
+			w.HeldPods(k, a.On[i], decision.RuleRoomOnNode, w.roomWords(k.Class))
 		}
 		if coming > 0 {
 			w.HeldPods(k, coming, decision.RuleRoomUpcoming, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
@@ -211,6 +211,15 @@ func (w *Planner) explain(a *packing.Solution) {
 			w.Plan.Held[len(w.Plan.Held)-1].Groups = refusals
 		}
 	}
+}
+
+// roomWords say when kube-scheduler places a pod that has room on a node.
+func (w *Planner) roomWords(class int) string {
+	const words = "there is room on a node: the scheduler will place it"
+	if n := w.WaitsFor(class); n != nil {
+		return words + ", at the latest when node " + string(n.Name) + " is gone, which is being removed and which its topology spread counts until then (nodeTaintsPolicy: Ignore)"
+	}
+	return words
 }
 
 // joinHeld makes one of the reasons from a position on that pods of one class have in
