@@ -61,8 +61,9 @@ type relocation struct {
 // It costs relocateClass for each class on the node. All moves of a round together cost C*N where
 // pods find room; a class that finds none looks at N again for each of its nodes.
 func (w *Planner) relocate(from int, loads []round.ClassCount, keepDomains bool) relocation {
-	a, n := w.tryRelocate(from, loads), &w.Nodes[from]
-	if r := w.stays(&a, n, keepDomains); r.Rule != "" {
+	n := &w.Nodes[from]
+	a, r := w.judgeRelocation(from, loads, keepDomains)
+	if r.Rule != "" {
 		w.undoRelocation(&a)
 		return r
 	}
@@ -81,14 +82,14 @@ func (w *Planner) relocate(from int, loads []round.ClassCount, keepDomains bool)
 		n.OnlyRelocated = n.OnlyRelocated || !n.InUse
 		n.InUse = true
 	}
-	return relocation{late: slices.Clone(a.late)}
+	return r
 }
 
 // Relocation is relocate that takes nothing, headroom aside.
 func (w *Planner) Relocation(from int, loads []round.ClassCount, keepDomains bool) relocation {
-	a := w.tryRelocate(from, loads)
-	defer w.undoRelocation(&a)
-	return w.stays(&a, &w.Nodes[from], keepDomains)
+	a, r := w.judgeRelocation(from, loads, keepDomains)
+	w.undoRelocation(&a)
+	return r
 }
 
 // CanRelocate tells whether the pods of a node have room elsewhere.
@@ -96,18 +97,29 @@ func (w *Planner) CanRelocate(from int, loads []round.ClassCount) bool {
 	return w.Relocation(from, loads, false).Rule == ""
 }
 
-// stays says why the pods of a node are not moved as a relocation on trial would have it.
-func (w *Planner) stays(a *tentative, n *round.Node, keepDomains bool) relocation {
+// judgeRelocation tries a relocation, and says why the pods are not moved so.
+func (w *Planner) judgeRelocation(from int, loads []round.ClassCount, keepDomains bool) (tentative, relocation) {
+	a, n := w.tryRelocate(from, loads), &w.Nodes[from]
+	if a.unplaceable >= 0 && len(w.Snapshot.Classes[a.unplaceable].Spread) > 0 { // the first nodes may have been the wrong ones
+		w.undoRelocation(&a)
+		w.emptiestFirst = true
+		a = w.tryRelocate(from, loads)
+		w.emptiestFirst = false
+	}
 	if a.unplaceable >= 0 {
-		return relocation{Rule: decision.RuleNoRoom, Why: n.Facts.UnplaceableWords(w.nth(n, a.unplaceable, a.placed), func() string { return w.spreadKeepsOff(n, a.unplaceable) })}
+		return a, relocation{Rule: decision.RuleNoRoom, Why: n.Facts.UnplaceableWords(w.nth(n, a.unplaceable, a.placed), func() string { return w.spreadKeepsOff(n, a.unplaceable) })}
 	}
-	if why := w.budgetTooSmall(n, a.late); why != "" {
-		return relocation{Rule: decision.RuleBlocked, Why: why}
+	if why := w.evictedInWaves(n); why != "" {
+		w.undoRelocation(&a)
+		if !w.drainEnds(from, loads, false) || !w.drainEnds(from, loads, true) { // whichever nodes kube-scheduler takes
+			return tentative{unplaceable: -1}, relocation{Rule: decision.RuleBlocked, Why: why}
+		}
+		a = w.tryRelocate(from, loads)
 	}
-	if why := w.domainLost(a, n); keepDomains && why != "" {
-		return relocation{Rule: decision.RuleNoRoom, Why: why, Lost: true}
+	if why := w.domainLost(&a, n); keepDomains && why != "" {
+		return a, relocation{Rule: decision.RuleNoRoom, Why: why, Lost: true}
 	}
-	return relocation{late: slices.Clone(a.late)}
+	return a, relocation{late: slices.Clone(a.late)}
 }
 
 // nth is the pod of a class that has no room when n of its like have some.
@@ -135,6 +147,12 @@ func (w *Planner) tryRelocate(from int, loads []round.ClassCount) tentative {
 	if t != nil {
 		a.mark = t.State.Mark()
 		w.beginConstrained(t, from, &a)
+		if a.constrained { // who has fewer nodes to choose from chooses first
+			loads = slices.Clone(loads)
+			slices.SortStableFunc(loads, func(x, y round.ClassCount) int {
+				return boolInt(t.State.Constrained(int(y.Class))) - boolInt(t.State.Constrained(int(x.Class)))
+			})
+		}
 	}
 	for _, l := range loads {
 		switch left := w.relocateClass(t, from, l, &a); {
@@ -211,6 +229,45 @@ func (w *Planner) relocateClass(t *relocationConstraints, from int, l round.Clas
 		}
 		return w.placeConstrained(t, k, &l, a) && (local || !w.hasRoom(k, l.Class))
 	}
+	if tied && !local && w.emptiestFirst {
+		return w.placeOnEmptiest(t, from, l, a)
+	}
+	for again := true; again; { // a pod that found a place may let the next one onto a node that was passed by
+		before := l.N
+		w.pass(p, from, &l, use)
+		again = tied && !local && 0 < l.N && l.N < before
+	}
+	return l.N
+}
+
+// placeOnEmptiest places pods of a constrained class one by one, each on the node with most room for the class, as kube-scheduler's
+// scores would rather have it. It costs the nodes for each pod.
+func (w *Planner) placeOnEmptiest(t *relocationConstraints, from int, l round.ClassCount, a *tentative) (left int32) {
+	for class := int(l.Class); l.N > 0; l.N-- {
+		best, most := -1, -1.0
+		for k, i := range w.cursors.to {
+			if int(i) == from || !w.hasRoom(int32(k), l.Class) {
+				continue
+			}
+			d := &w.Nodes[i]
+			free := ratio(d.Room[0], d.Allocatable.MilliCPU) + ratio(d.Room[1], d.Allocatable.Memory) // the scheduler's LeastAllocated
+			if w.looks -= constrainedLook; free > most && w.looks >= 0 && t.State.Passes(class, int(i)) {
+				best, most = k, free
+			}
+		}
+		if best < 0 {
+			break
+		}
+		i := int(w.cursors.to[best])
+		binpack.Sub(w.Nodes[i].Room, w.Dimensions.Class(class), 1)
+		t.State.Put(class, i, 1)
+		a.done = append(a.done, relocated{int32(best), l.Class, 1})
+	}
+	return l.N
+}
+
+// pass walks once over the nodes from a class's cursor on. use places what it can on one of them, and tells whether it has no room left.
+func (w *Planner) pass(p *cursor, from int, l *round.ClassCount, use func(k int32) (spent bool)) {
 	if p.skipped >= 0 && int(w.cursors.to[p.skipped]) != from && use(p.skipped) {
 		p.skipped = -1
 	}
@@ -227,7 +284,6 @@ func (w *Planner) relocateClass(t *relocationConstraints, from int, l round.Clas
 			p.first = k + 1
 		}
 	}
-	return l.N
 }
 
 // hasRoom tells whether one more pod of a class would fit onto a node, its constraints aside. It

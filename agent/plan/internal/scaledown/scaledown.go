@@ -350,6 +350,7 @@ type Planner struct {
 	relocation    *relocationConstraints
 	unconstrained bool               // no class asks for anything of other pods
 	cursors       *relocationCursors // where pods that are moved find room
+	emptiestFirst bool               // constrained pods go to the nodes with most room: see placeOnEmptiest
 	marked        []int              // nodes that this round has marked
 	late          []int              // see lateClasses
 	lateKnown     bool

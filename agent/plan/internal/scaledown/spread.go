@@ -33,36 +33,70 @@ func (w *Planner) LookEmptied(from int, look func(*fit.State) (found bool)) (lat
 	return look(t.State)
 }
 
-// budgetTooSmall says which PodDisruptionBudget would never let the drain of a node end: pods that wait for the Node
-// object to be gone count as disrupted, and the node goes when all of its pods have been evicted. It costs the node's pods
-// with budgets.
-func (w *Planner) budgetTooSmall(n *round.Node, late []round.ClassCount) string {
-	if len(late) == 0 {
-		return ""
-	}
-	var waiting, others = map[string]int{}, map[string]int{}
-	left := map[int32]int32{}
-	for _, l := range late {
-		left[l.Class] = l.N
-	}
+// evictedInWaves says of which PodDisruptionBudgets a node has more pods than may be evicted at once, where these are spread: a pod that
+// finds no place counts as disrupted, so that the next one may never be evicted, and the Node object never go. Whether it is so, drainEnds
+// plays. It costs the node's pods.
+func (w *Planner) evictedInWaves(n *round.Node) string {
+	spread, count := map[string]bool{}, map[string]int{}
 	for _, pod := range w.Movable(n) {
 		for _, b := range pod.Budgets {
-			if left[int32(pod.Class)] > 0 {
-				waiting[b]++
-			} else {
-				others[b]++
-			}
+			count[b]++
+			spread[b] = spread[b] || len(w.Snapshot.Classes[pod.Class].Spread) > 0
 		}
-		left[int32(pod.Class)] = max(left[int32(pod.Class)]-1, 0)
 	}
 	var out []string
-	for b, count := range waiting {
-		if allowed := w.Budget[b]; count+min(others[b], 1) > allowed && count+others[b] > 1 {
-			out = append(out, fmt.Sprintf("%s of PodDisruptionBudget %s would wait until the Node object is gone, because their topology spread counts the emptied node until then (nodeTaintsPolicy: Ignore), and the budget allows %d at once: the drain would not end (nodeTaintsPolicy: Honor lets it)", round.Pods(count), b, allowed))
+	for b, pods := range count {
+		if allowed := w.Budget[b]; spread[b] && pods > allowed {
+			out = append(out, fmt.Sprintf("PodDisruptionBudget %s lets %d of its %s here go at once, and no more before they are bound, which their topology spread does not allow while it counts this node and its pods (nodeTaintsPolicy: Ignore): the drain would not end", b, allowed, round.Pods(pods)))
 		}
 	}
 	slices.Sort(out)
 	return strings.Join(out, "; ")
+}
+
+// drainEnds plays the drain of a node under its budgets: as many pods are evicted as these allow, kube-scheduler binds what it can beside
+// the pods that are still there, and so on. It takes nothing, and costs relocateClass for each pod in each wave.
+func (w *Planner) drainEnds(from int, loads []round.ClassCount, emptiestFirst bool) bool {
+	w.emptiestFirst = emptiestFirst
+	defer func() { w.emptiestFirst = false }()
+	t, n := w.relocation, &w.Nodes[from]
+	a := tentative{unplaceable: -1, classes: loads, mark: t.State.Mark()}
+	defer func() { w.undoRelocation(&a) }()
+	t.cordon(w, from, loads)
+	for _, l := range loads {
+		t.State.Put(int(l.Class), from, int(l.N))
+	}
+	down := map[string]int{}
+	count := func(pod *cluster.Pod, by int) {
+		for _, b := range pod.Budgets {
+			down[b] += by
+		}
+	}
+	here, waiting := w.Movable(n), []*cluster.Pod(nil)
+	for progress := true; progress && len(here) > 0 && !w.spent(); {
+		progress = false
+		here = slices.DeleteFunc(here, func(pod *cluster.Pod) bool {
+			if slices.ContainsFunc(pod.Budgets, func(b string) bool { return down[b] >= w.Budget[b] }) {
+				return false
+			}
+			if !w.Expendable(pod) {
+				t.State.Put(pod.Class, from, -1)
+				waiting = append(waiting, pod)
+				count(pod, 1)
+			}
+			progress = true
+			return true
+		})
+		waiting = slices.DeleteFunc(waiting, func(pod *cluster.Pod) bool {
+			if w.relocateClass(t, from, round.ClassCount{Class: int32(pod.Class), N: 1}, &a) > 0 {
+				return false
+			}
+			count(pod, -1)
+			progress = true
+			return true
+		})
+	}
+	return len(here) == 0
 }
 
 // domainLost says which pod would give up a domain of its topology spread.
