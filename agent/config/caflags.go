@@ -57,6 +57,7 @@ var caFlags = map[string]string{
 	"scale-down-enabled":                    "SCALING_SCALE_DOWN",
 	"scale-down-gpu-utilization-threshold":  "SCALING_GPU_UTILIZATION_THRESHOLD",
 	"scale-down-unneeded-time":              "SCALING_UNNEEDED_FOR",
+	"scale-down-unready-enabled":            "SCALING_SCALE_DOWN_UNREADY",
 	"scale-down-unready-time":               "SCALING_UNREADY_FOR",
 	"scale-down-utilization-threshold":      "SCALING_UTILIZATION_THRESHOLD",
 	"scan-interval":                         "SCALER_IDLE",

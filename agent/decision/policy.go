@@ -124,6 +124,7 @@ type Policy struct {
 	UtilizationThreshold        float64       `split_words:"true" default:"0.5" range:"0..1" desc:"Share of cpu or memory requested above which a node stays."`
 	GPUUtilizationThreshold     float64       `envconfig:"GPU_UTILIZATION_THRESHOLD" default:"0.5" range:"0..1" desc:"The same for nodes with GPUs, of which only the GPUs count."`
 	UnneededFor                 time.Duration `split_words:"true" default:"10m" range:"0s.." desc:"How long a node must be unneeded before it goes."`
+	ScaleDownUnready            bool          `split_words:"true" default:"true" desc:"Whether nodes that are not Ready are removed."`
 	UnreadyFor                  time.Duration `split_words:"true" default:"20m" desc:"How long a node must be not Ready before it goes."`
 	DelayAfterAdd               time.Duration `split_words:"true" default:"10m" desc:"Pause of scale-down after a scale-up."`
 	DelayAfterFailure           time.Duration `split_words:"true" default:"3m" desc:"Pause of scale-down after a removal that failed."`

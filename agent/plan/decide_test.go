@@ -13,7 +13,7 @@ var t0 = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func policy() decision.Policy {
 	return decision.Policy{Expander: "least-waste", ExpendablePodsCutoff: -10, MaxNodeProvisionTime: 15 * time.Minute, MaxNodeStartupTime: 15 * time.Minute,
-		BackoffInitial: 5 * time.Minute, BackoffMax: 30 * time.Minute, BackoffReset: 3 * time.Hour, ScaleDown: true, UtilizationThreshold: 0.5, GPUUtilizationThreshold: 0.5,
+		BackoffInitial: 5 * time.Minute, BackoffMax: 30 * time.Minute, BackoffReset: 3 * time.Hour, ScaleDown: true, ScaleDownUnready: true, UtilizationThreshold: 0.5, GPUUtilizationThreshold: 0.5,
 		UnneededFor: 10 * time.Minute, UnreadyFor: 20 * time.Minute, DelayAfterAdd: 10 * time.Minute, DelayAfterFailure: 3 * time.Minute,
 		DelayAfterTaint: 5 * time.Second, MaxEmptyAtOnce: 10, MaxDrainAtOnce: 10, MaxPodEvictionTime: 2 * time.Minute, MaxGracefulTermination: 10 * time.Minute,
 		SkipNodesWithSystemPods: true, SkipNodesWithLocalStorage: true, OKTotalUnready: 3, MaxTotalUnreadyPercent: 45, EnforceMin: true, FreshFor: time.Minute, BurstHold: 15 * time.Second}

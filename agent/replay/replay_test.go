@@ -24,7 +24,7 @@ func recorded(t *testing.T, tamper func(*decision.Data)) []byte {
 	for i := range 300 {
 		s.Pods = append(s.Pods, cluster.Pod{Key: cluster.PodKey("default/p-" + string(rune('a'+i%26)) + strings.Repeat("x", i/26)), Created: cluster.At(now), Unschedulable: cluster.At(now)})
 	}
-	policy := decision.Policy{Expander: "least-waste", MaxNodeProvisionTime: 15 * time.Minute, ScaleDown: true, FreshFor: time.Minute}
+	policy := decision.Policy{Expander: "least-waste", MaxNodeProvisionTime: 15 * time.Minute, ScaleDown: true, ScaleDownUnready: true, FreshFor: time.Minute}
 	memory := decision.Memory{Unneeded: map[cluster.NodeName]time.Time{"gone": now}}
 	p, after := plan.Decide(s, memory, policy)
 	d := p.Data()

@@ -43,12 +43,28 @@ func (e *Events) Held(s *cluster.Snapshot, p decision.Plan, memory decision.Memo
 		switch {
 		case x.Kind == "pod" && (x.Rule == decision.RuleNoGroup || x.Rule == decision.RuleNotUnderstood || x.Rule == decision.RuleVolume):
 			e.notTriggered(s, x, memory)
+		case x.Kind == "node" && x.Rule == decision.RuleBlocked:
+			e.unknownValues(s, x.Name)
 		case x.Kind == "group" && x.Rule == decision.RuleShort:
 			e.cluster(s.Now, corev1.EventTypeWarning, "ScaleUpTimedOut", "Nodes added to group "+x.Name+" failed to register in time: "+x.Why)
 		case x.Kind == "group" && x.Rule == decision.RuleTotals:
 			e.cluster(s.Now, corev1.EventTypeWarning, "MaxNodesTotalReached", "Max total nodes in cluster reached: "+x.Why)
 		case x.Kind == "cluster" && x.Rule == decision.RuleUnhealthy:
 			e.cluster(s.Now, corev1.EventTypeWarning, "ClusterUnhealthy", "Cluster has too many unready nodes: "+x.Why)
+		}
+	}
+}
+
+// unknownValues warns of the pods of a blocked node whose annotation safe-to-evict says nothing.
+func (e *Events) unknownValues(s *cluster.Snapshot, node string) {
+	for _, n := range s.Nodes {
+		if string(n.Name) != node {
+			continue
+		}
+		for i := range n.Pods {
+			if pod := &n.Pods[i]; !cluster.KnownSafeToEvict(pod.SafeToEvict) {
+				e.pod(s.Now, pod.Key, pod.UID, corev1.EventTypeWarning, "UnknownSafeToEvict", fmt.Sprintf("the annotation %s has the value %q, which is none of true, false and %s: the pod is not evicted, and keeps node %s", cluster.AnnotationSafeToEvict, pod.SafeToEvict, cluster.SafeOnCompletion, node))
+			}
 		}
 	}
 }
@@ -82,7 +98,7 @@ func (e *Events) notTriggered(s *cluster.Snapshot, x *decision.Held, memory deci
 			continue
 		}
 		left--
-		e.pod(s.Now, pod.Key, pod.UID, "NotTriggerScaleUp", "pod didn't trigger scale-up: "+text)
+		e.pod(s.Now, pod.Key, pod.UID, corev1.EventTypeNormal, "NotTriggerScaleUp", "pod didn't trigger scale-up: "+text)
 	}
 }
 
@@ -137,7 +153,7 @@ func (e *Events) scaledUp(s *cluster.Snapshot, p decision.Plan, o *cluster.Outco
 	}
 	for i := range s.Pods {
 		if pod := &s.Pods[i]; helped[pod.Key] {
-			e.pod(s.Now, pod.Key, pod.UID, "TriggeredScaleUp", fmt.Sprintf("pod triggered scale-up: [{%s %d->%d (max: %d)}]", o.Group, o.From, o.To, most))
+			e.pod(s.Now, pod.Key, pod.UID, corev1.EventTypeNormal, "TriggeredScaleUp", fmt.Sprintf("pod triggered scale-up: [{%s %d->%d (max: %d)}]", o.Group, o.From, o.To, most))
 		}
 	}
 }
@@ -151,14 +167,14 @@ func (e *Events) cluster(now time.Time, kind, reason, text string) {
 
 // pod writes an Event on a pod, equal ones once in a while, and none when too many
 // were written at once.
-func (e *Events) pod(now time.Time, key cluster.PodKey, uid cluster.UID, reason, text string) {
+func (e *Events) pod(now time.Time, key cluster.PodKey, uid cluster.UID, kind, reason, text string) {
 	e.tokens = min(eventBurst, e.tokens+now.Sub(e.filled).Seconds()*eventRate)
 	e.filled = now
 	if e.tokens < 1 || !e.fresh(now, reason+" "+string(uid)+" "+plain(text)) {
 		return
 	}
 	e.tokens--
-	e.Recorder.Event(act.PodRef(key, uid), corev1.EventTypeNormal, reason, text)
+	e.Recorder.Event(act.PodRef(key, uid), kind, reason, text)
 }
 
 // fresh tells that something has not been told lately, and remembers that it is.

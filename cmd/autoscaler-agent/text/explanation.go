@@ -149,12 +149,15 @@ func (p page) node(f *decision.NodeFacts) {
 			switch {
 			case d.Could == 0:
 				p.line("  ", "%s: nowhere: %s", d.Pod, d.Why)
-			case d.Why != "":
-				p.line("  ", "%s: %s and %d more, %s", d.Pod, d.First, d.Could-1, d.Why)
-			case d.Could == 1:
-				p.line("  ", "%s: %s", d.Pod, d.First)
 			default:
-				p.line("  ", "%s: %s and %d more", d.Pod, d.First, d.Could-1)
+				where := string(d.First)
+				if d.Could > 1 {
+					where += fmt.Sprintf(" and %d more", d.Could-1)
+				}
+				if d.Why != "" {
+					where += ", " + d.Why
+				}
+				p.line("  ", "%s: %s", d.Pod, where)
 			}
 		}
 	}

@@ -127,13 +127,20 @@ func (e *explainer) checks(i int, f *decision.NodeFacts) {
 	add(decision.RuleOptOut, w.OptOutNow(n.Node) != "", w.OptOutNow(n.Node), "no annotation opts it out")
 	add(decision.RuleNotOurs, n.Unschedulable && !round.CordonedByUs(n.Node), "cordoned by somebody else", "nobody else has cordoned it")
 	add(decision.RuleInUse, n.InUse, "pods that are to come count on it", "no pod that is to come counts on it")
-	unready := n.Ready != cluster.StatusTrue
+	unready, blocked := n.Ready != cluster.StatusTrue, slices.Clone(f.Blockers)
+	if unready && !w.Policy.ScaleDownUnready && !scaledown.Requested(n.Node) {
+		add(decision.RuleUnready, true, "it is not Ready, and such nodes are kept (AUTOSCALER_SCALING_SCALE_DOWN_UNREADY)", "")
+	}
 	load := fmt.Sprintf("utilisation %.0f%%, limit %.0f%%", f.Utilisation*100, f.Limit*100)
 	if scaledown.Requested(n.Node) {
 		load += "; somebody asked for it to go [" + decision.RuleRequested + "], so its load does not keep it"
 	}
 	add(decision.RuleBusy, !unready && !scaledown.Requested(n.Node) && f.Utilisation > f.Limit, load, load)
-	add(decision.RuleBlocked, len(f.Blockers) > 0, fmt.Sprintf("%s may not be evicted", round.Pods(blockedPods(f.Blockers))), "every pod on it may be evicted")
+	if cargo := w.DrainPlanOf(n); len(cargo.Completing) > 0 {
+		add(decision.RuleCompletion, true, fmt.Sprintf("%s on it run to their end", round.Pods(len(cargo.Completing))), "")
+		blocked = slices.DeleteFunc(blocked, func(b decision.Blocker) bool { return b.Name == scaledown.BlockerCompletion })
+	}
+	add(decision.RuleBlocked, len(blocked) > 0, fmt.Sprintf("%s may not be evicted", round.Pods(blockedPods(blocked))), "every pod on it may be evicted")
 	size := fmt.Sprintf("group %s has %d machines, minimum %d", g.ID, g.CorrectedTarget-g.Removing, g.Min)
 	add(decision.RuleAtMin, g.CorrectedTarget-g.Removing <= g.Min, size, size)
 	add(decision.RuleTotalsMin, w.KeepsTotals(n) != "", w.KeepsTotals(n), "the cluster has more than its least cores, memory and extended resources")

@@ -54,6 +54,9 @@ var blockers = []struct {
 	}},
 }
 
+// BlockerCompletion is the name of the reason why a pod that runs to its end is not evicted.
+const BlockerCompletion = "on-completion"
+
 // completes tells a pod that runs to its end: it is never evicted by a drain, and needs no room elsewhere. What would keep
 // an evicted pod on its node (no controller, local storage, a budget) says nothing of it.
 func completes(pod *cluster.Pod) bool { return pod.SafeToEvict == cluster.SafeOnCompletion }
@@ -355,7 +358,7 @@ func (w *Planner) BlockersOf(pod *cluster.Pod) []decision.Blocker {
 	}
 	var out []decision.Blocker
 	if completes(pod) {
-		return []decision.Blocker{{Pod: pod.Key, Name: "on-completion", Why: fmt.Sprintf("runs to its end (safe-to-evict=%s): the node goes when it has ended", cluster.SafeOnCompletion)}}
+		return []decision.Blocker{{Pod: pod.Key, Name: BlockerCompletion, Why: fmt.Sprintf("runs to its end (safe-to-evict=%s): the node goes when it has ended", cluster.SafeOnCompletion)}}
 	}
 	for k := range blockers {
 		if why := blockers[k].why(w, pod); why != "" {

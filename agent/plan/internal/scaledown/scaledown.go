@@ -200,6 +200,9 @@ func (w *Planner) notRemovable(n *round.Node, c *Candidate) (rule, why string) {
 	if why := w.OptOutNow(n.Node); why != "" {
 		return decision.RuleOptOut, why
 	}
+	if c.Unready && !c.requested && !w.Policy.ScaleDownUnready {
+		return decision.RuleUnready, "it is not Ready, and such nodes are kept (AUTOSCALER_SCALING_SCALE_DOWN_UNREADY)"
+	}
 	if n.Unschedulable && !n.Facts.CordonedByUs {
 		return decision.RuleNotOurs, "cordoned by somebody else"
 	}
