@@ -117,6 +117,8 @@ func (w *teller) setPolicy(k, v string) bool {
 		w.p.EvictDaemonsOccupied = v == "true"
 	case "NodeDeletionDelayTimeout":
 		w.p.NodeDeletionDelayTimeout = dur(v)
+	case "ScaleDownUnready":
+		w.p.ScaleDownUnready = v == "true"
 	case "UnneededFor":
 		w.p.UnneededFor = dur(v)
 	default:

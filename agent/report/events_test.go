@@ -54,6 +54,17 @@ func TestPodsHearWhyNothingIsBought(t *testing.T) {
 	wants(t, events(r), "MaxNodesTotalReached", text, text)
 }
 
+func TestUnknownValuesAreWarnedOf(t *testing.T) {
+	r := record.NewFakeRecorder(10)
+	e := Events{Recorder: r}
+	node := &cluster.Node{Name: "n", Pods: []cluster.Pod{{Key: "ns/a", UID: "a", SafeToEvict: "yes"}, {Key: "ns/b", UID: "b", SafeToEvict: "false"}, {Key: "ns/c", UID: "c", SafeToEvict: "on-completion"}}}
+	s := cluster.Snapshot{Now: time.Unix(1_700_000_000, 0), Nodes: []*cluster.Node{node, {Name: "other", Pods: node.Pods}}}
+	p := decision.Plan{Held: []decision.Held{{Kind: "node", Name: "n", Rule: decision.RuleBlocked}}}
+	e.Held(&s, p, decision.Memory{})
+	e.Held(&s, p, decision.Memory{})
+	wants(t, events(r), `Warning UnknownSafeToEvict the annotation cluster-autoscaler.kubernetes.io/safe-to-evict has the value "yes", which is none of true, false and on-completion: the pod is not evicted, and keeps node n`)
+}
+
 func TestGroupsAndNodesAreTold(t *testing.T) {
 	r := record.NewFakeRecorder(1000)
 	e := Events{Recorder: r}

@@ -17,7 +17,7 @@ import (
 // maxSkew may keep the pod out of all other domains. Each of these already holds a pod that the constraint
 // counts then, so that other replicas run; such a node goes, and one at a time (waitsInTurn). Cluster Autoscaler
 // keeps it for ever since 1.32.8, because its scale-up would buy a machine for the pod (kubernetes/autoscaler#8093);
-// here scale-up knows that the node is leaving (round.NewState).
+// here scale-up knows that the node is being removed (round.NewState).
 
 // LookEmptied calls look with the state that constrained pods are judged by as the drain of a node makes it: cordoned and
 // emptied, and if nothing is found then, without the Node object. late tells that something was found only then.
@@ -173,7 +173,7 @@ func (w *Planner) likesWait(class int) bool {
 	})
 }
 
-// emptied is a node beside but that is leaving or is marked in this round, and that a spread constraint of a class counts; empty: none.
+// emptied is a node beside but that is being removed or is marked in this round, and that a spread constraint of a class counts; empty: none.
 func (w *Planner) emptied(class, but int) cluster.NodeName {
 	for i := range w.Nodes {
 		if n := &w.Nodes[i]; i != but && (w.BeingRemoved(n) || slices.Contains(w.marked, i)) && fit.CountsCordoned(&w.Snapshot.Classes[class], &n.Shape) {
@@ -184,7 +184,7 @@ func (w *Planner) emptied(class, but int) cluster.NodeName {
 }
 
 // lateClasses are the classes of pods that wait until a Node object is gone: those of nodes that are marked in this round,
-// and those that kube-scheduler found no place for while nodes are leaving. It costs the pods that wait, once a round.
+// and those that kube-scheduler found no place for while nodes are being removed. It costs the pods that wait, once a round.
 func (w *Planner) lateClasses() []int {
 	if !w.lateKnown {
 		w.lateKnown = true
