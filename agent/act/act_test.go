@@ -220,11 +220,13 @@ func TestTerminateLooksOnceMore(t *testing.T) {
 		deleted bool
 		why     string
 	}{
-		"empty":            {node("n", marked), nil, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
-		"daemon only":      {node("n", marked), []*corev1.Pod{pod("d", "n", daemon)}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
-		"finished only":    {node("n", marked), []*corev1.Pod{pod("f", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
-		"as a daemon":      {node("n", marked), []*corev1.Pod{pod("d", "n", func(p *corev1.Pod) { p.Annotations = map[string]string{cluster.AnnotationDaemonPod: "true"} })}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
-		"runs to its end":  {node("n", marked), []*corev1.Pod{pod("j", "n", func(p *corev1.Pod) { p.Annotations = map[string]string{cluster.AnnotationSafeToEvict: cluster.SafeOnCompletion} })}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, false, "pod ns/j is on node n"},
+		"empty":         {node("n", marked), nil, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"daemon only":   {node("n", marked), []*corev1.Pod{pod("d", "n", daemon)}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"finished only": {node("n", marked), []*corev1.Pod{pod("f", "n", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"as a daemon":   {node("n", marked), []*corev1.Pod{pod("d", "n", func(p *corev1.Pod) { p.Annotations = map[string]string{cluster.AnnotationDaemonPod: "true"} })}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"runs to its end": {node("n", marked), []*corev1.Pod{pod("j", "n", func(p *corev1.Pod) {
+			p.Annotations = map[string]string{cluster.AnnotationSafeToEvict: cluster.SafeOnCompletion}
+		})}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, false, "pod ns/j is on node n"},
 		"work came":        {node("n", marked), []*corev1.Pod{pod("w", "n", nil)}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, false, "pod ns/w is on node n"},
 		"work elsewhere":   {node("n", marked), []*corev1.Pod{pod("w", "other", nil)}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
 		"uncordoned":       {node("n", nil), nil, decision.Terminate{Node: "n", NodeUID: "uid-n"}, false, "no longer carries"},
