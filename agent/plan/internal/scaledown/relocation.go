@@ -72,9 +72,6 @@ func (w *Planner) relocate(from int, loads []round.ClassCount, keepDomains bool)
 		return relocation{Rule: decision.RuleNoRoom, Why: n.Facts.UnplaceableWords(cluster.PodKey("headroom/"+name), nil)}
 	}
 	if t := w.relocation; t != nil && len(a.late) == 0 { // what comes after it is judged without the node
-		if !a.constrained {
-			t.cordon(w, from, nil)
-		}
 		t.remove(w, from)
 	}
 	for _, m := range a.done {

@@ -111,7 +111,7 @@ func (t *relocationConstraints) cordon(w *Planner, from int, loads []round.Class
 	}
 }
 
-// remove takes a node away that was cordoned before, as its Node object goes, with the pods that went nowhere.
+// remove takes a node away as its Node object goes, with the pods that stay on it. No other pod on it is constrained (see cordon).
 func (t *relocationConstraints) remove(w *Planner, from int) {
 	if n := &w.Nodes[from]; t.spread && !w.BeingRemoved(n) {
 		t.putRest(w, n, from, -1)
