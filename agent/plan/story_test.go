@@ -127,7 +127,7 @@ func (w *teller) tell(file string, s section) {
 //	missing NAME N     gone KIND NAME     pdb NAME N     daemonset NAME cpu=..
 //	pass DURATION      restart            stale WHY      policy Field=value
 //	interrupt NODE     spared NODE
-//	accept [slowly]    carries out the growth and the marks of the last plan; slowly: machines are being ended, and their Nodes stay
+//	accept [slowly=1]  carries out the growth and the marks of the last plan; slowly: machines are being ended, and their Nodes stay
 func (w *teller) line(line string) {
 	f := strings.Fields(line)
 	if len(f) == 0 || strings.HasPrefix(line, "#") {
@@ -215,7 +215,7 @@ func (w *teller) do(f []string, line string) {
 	case "policy":
 		w.policy(kv)
 	case "accept":
-		w.accept(len(f) > 1 && f[1] == "slowly")
+		w.accept(kv["slowly"] != "")
 	default:
 		if !w.wish(f, kv) {
 			w.t.Fatalf("%s: %s: words has the command, and nothing reads it", w.at, line)

@@ -25,7 +25,7 @@ type command struct {
 const (
 	templateKeys = "cpu mem pods gpu disks labels taints"
 	groupKeys    = templateKeys + " target min max unknown stale paused keeps busy price prio balance quota pause gpuutil unneeded provision startup ignoreds zones"
-	classKeys    = "cpu mem gpu select prio tolerate port uses near anti spread claim refused"
+	classKeys    = "app cpu mem gpu select prio tolerate port uses near anti spread claim refused"
 )
 
 // words are the language of the stories. A new word is written here and read in teller; a word
@@ -35,12 +35,12 @@ var words = map[string]command{
 	"set":      {plain: 1, keys: groupKeys},
 	"instance": {plain: 2, keys: "phase age addr uncreated failure"},
 	"node":     {plain: 1, keys: "group instance age cpu mem pods gpu ready since pid addr uuid cordon mark ours anno plane labels taints"},
-	"pods":     {plain: 2, keys: classKeys + " ns age on safe disrupt volume mirror gated nominated new pending owner delay keep evictds pdb deleting"},
+	"pods":     {plain: 2, keys: classKeys + " ns age on safe disrupt volume mirror gated nominated new pending owner delay keep evictds pdb deleting daemon"},
 
 	"daemonset": {plain: 1, keys: classKeys},
 	"headroom":  {plain: 2, keys: "cpu mem gpu select machine from to"},
 
-	"missing": {plain: 2}, "gone": {plain: 2}, "pdb": {plain: 2}, "pass": {plain: 1}, "restart": {}, "accept": {},
+	"missing": {plain: 2}, "gone": {plain: 2}, "pdb": {plain: 2}, "pass": {plain: 1}, "restart": {}, "accept": {keys: "slowly"},
 	"interrupt": {plain: 1}, "spared": {plain: 1},
 
 	"policy": {anyKey: true},
@@ -106,7 +106,7 @@ func size(s string) int64 {
 // TestUnknownWords: what a line cannot mean is refused.
 func TestUnknownWords(t *testing.T) {
 	for line, want := range map[string]string{
-		"pods web 4 cpu=100 memory=1Gi":  `unknown word "memory=1Gi"; pods knows cpu mem`,
+		"pods web 4 cpu=100 memory=1Gi":  `unknown word "memory=1Gi"; pods knows app cpu mem`,
 		"pods web 4 5 cpu=100":           "3 words without a key, and pods has 2",
 		"pods web 4 cpu=100 cpu=200":     "cpu is said twice",
 		"pod web 4 cpu=100":              `unknown command "pod"; known are accept, daemonset`,

@@ -86,5 +86,6 @@ var tellings = map[string]telling{
 	decision.RuleRequested:   ofAction,
 	decision.RuleConsolidate: news,
 	decision.RuleKeeps:       news,
+	decision.RuleCompletion:  routine,
 	decision.RuleInterrupted: news,
 }
