@@ -170,10 +170,25 @@ func (p *Pod) Asked() PodWishes {
 
 // DaemonSet is a DaemonSet as a class of pods that every matching node will carry.
 type DaemonSet struct {
-	Key   PodKey `json:"key"`
-	UID   UID    `json:"uid"`
-	Class int    `json:"class"`
+	Key PodKey `json:"key"`
+	UID UID    `json:"uid"`
+	// Class is the class of a pod of its template, as the API server completes it.
+	Class int `json:"class"`
+	// Completed says from what the API server completes the requests of the template ("limits",
+	// "LimitRange x"); empty: from nothing.
+	Completed string `json:"completed,omitempty"`
+	// Revision is the generation of its template; pods have it as the label
+	// LabelTemplateGeneration. Empty: not known.
+	Revision string `json:"revision,omitempty"`
+	// Settled tells that the DaemonSet controller counts all of its pods to the current revision.
+	Settled bool `json:"settled,omitempty"`
 }
+
+// The labels that the DaemonSet controller gives to its pods.
+const (
+	LabelTemplateGeneration = "pod-template-generation"
+	LabelRevisionHash       = "controller-revision-hash"
+)
 
 // Controller is a ReplicaSet, a parallel StatefulSet or a Job that has not made all of its pods yet.
 // The controller manager creates the pods of a large Deployment over seconds; a

@@ -37,6 +37,26 @@ func (r Resources) combine(o Resources, sign int64) Resources {
 	return r
 }
 
+// Max returns the larger amount of each resource. Neither operand is changed.
+func (r Resources) Max(o Resources) Resources {
+	r.MilliCPU, r.Memory = max(r.MilliCPU, o.MilliCPU), max(r.Memory, o.Memory)
+	r.EphemeralStorage, r.Pods = max(r.EphemeralStorage, o.EphemeralStorage), max(r.Pods, o.Pods)
+	if len(o.Extended) == 0 {
+		return r
+	}
+	most := maps.Clone(o.Extended)
+	for name, n := range r.Extended {
+		most[name] = max(most[name], n)
+	}
+	r.Extended = most
+	return r
+}
+
+// Equal tells that r and o are the same amounts.
+func (r Resources) Equal(o Resources) bool {
+	return r.MilliCPU == o.MilliCPU && r.Memory == o.Memory && r.EphemeralStorage == o.EphemeralStorage && r.Pods == o.Pods && maps.Equal(r.Extended, o.Extended)
+}
+
 // Times returns r multiplied by n.
 func (r Resources) Times(n int64) Resources {
 	out := Resources{MilliCPU: r.MilliCPU * n, Memory: r.Memory * n, EphemeralStorage: r.EphemeralStorage * n, Pods: r.Pods * n}

@@ -89,8 +89,10 @@ type TemplateFacts struct {
 	Unknown     string            `json:"unknown,omitempty"`
 	Allocatable cluster.Resources `json:"allocatable"`
 	DaemonSets  []cluster.PodKey  `json:"daemonSets,omitempty"` // those that take room on it
-	Labels      map[string]string `json:"labels,omitempty"`
-	Taints      []cluster.Taint   `json:"taints,omitempty"`
+	// DaemonShares are what they take of it, and from where that is known.
+	DaemonShares []DaemonShare     `json:"daemonShares,omitempty"`
+	Labels       map[string]string `json:"labels,omitempty"`
+	Taints       []cluster.Taint   `json:"taints,omitempty"`
 	// Zones are those over which the group's machines are spread and of which it promises none.
 	Zones []string `json:"zones,omitempty"`
 	// Learnt is what the group's own nodes taught about it, in words.

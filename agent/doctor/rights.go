@@ -40,6 +40,13 @@ func (r right) String() string {
 	return s
 }
 
+// dispensable are the rights without which the agent still works, with a little less
+// knowledge (agent/observe).
+var dispensable = []right{
+	{"list", "", "limitranges", "", "", ""}, {"watch", "", "limitranges", "", "", ""},
+	{"list", "node.k8s.io", "runtimeclasses", "", "", ""}, {"watch", "node.k8s.io", "runtimeclasses", "", "", ""},
+}
+
 // rights lists what the scaler needs; the services add their own.
 func rights(cfg config.Config) []right {
 	list := []right{
@@ -115,22 +122,43 @@ func serviceRights(s config.Services) []right {
 	}
 	return list
 }
+
 func checkRights(ctx context.Context, cfg config.Config, client *kube.Client) []Finding {
-	var missing []string
-	list := rights(cfg)
+	needed := rights(cfg)
+	lacks, err := missing(ctx, client, needed)
+	if err != nil {
+		return []Finding{{Level: LevelError, About: "rights", Text: err.Error()}}
+	}
+	useful, err := missing(ctx, client, dispensable)
+	if err != nil {
+		return []Finding{{Level: LevelError, About: "rights", Text: err.Error()}}
+	}
+	var out []Finding
+	if len(lacks) > 0 {
+		out = append(out, Finding{Level: LevelError, About: "rights", Text: "not allowed: " + strings.Join(lacks, ", "), Remedy: "kubectl apply -f rbac.yaml"})
+	}
+	if len(useful) > 0 {
+		out = append(out, Finding{Level: LevelWarning, About: "rights", Remedy: "kubectl apply -f rbac.yaml",
+			Text: "not allowed: " + strings.Join(useful, ", ") + ": what these add to the pods of DaemonSets is counted once one of the pods runs, and not before"})
+	}
+	if len(out) > 0 {
+		return out
+	}
+	return []Finding{{Level: LevelOK, About: "rights", Text: fmt.Sprintf("all %d are granted", len(needed)+len(dispensable))}}
+}
+
+// missing are those of some rights that are not granted.
+func missing(ctx context.Context, client *kube.Client, list []right) (out []string, err error) {
 	for _, r := range list {
 		allowed, err := may(ctx, client, r)
 		if err != nil {
-			return []Finding{{Level: LevelError, About: "rights", Text: err.Error()}}
+			return nil, err
 		}
 		if !allowed {
-			missing = append(missing, r.String())
+			out = append(out, r.String())
 		}
 	}
-	if len(missing) > 0 {
-		return []Finding{{Level: LevelError, About: "rights", Text: "not allowed: " + strings.Join(missing, ", "), Remedy: "kubectl apply -f rbac.yaml"}}
-	}
-	return []Finding{{Level: LevelOK, About: "rights", Text: fmt.Sprintf("all %d are granted", len(list))}}
+	return out, nil
 }
 
 func may(ctx context.Context, client *kube.Client, r right) (bool, error) {

@@ -132,6 +132,16 @@ func (s *Dimensions) Capacity(v []int64, allocatable cluster.Resources) {
 	}
 }
 
+// Requests replaces in v, the vector of a class, what is requested; its ports stay.
+func (s *Dimensions) Requests(v []int64, requests cluster.Resources) {
+	v[dimCPU], v[dimMemory], v[dimStorage] = requests.MilliCPU, requests.Memory, requests.EphemeralStorage
+	for i := fixedDims; i < len(s.dimensions); i++ {
+		if !s.dimensions[i].port {
+			v[i] = requests.Extended[s.dimensions[i].name]
+		}
+	}
+}
+
 // Insufficient says why one more pod of a size does not fit into a room, in the
 // scheduler's words and order; an empty rule means that it does.
 func (s *Dimensions) Insufficient(room, size []int64) (rule, words string) {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -34,6 +35,7 @@ type Client struct {
 	Rbac           Rbac
 	Discovery      Discovery
 	Networking     Networking
+	Node           Node
 
 	// ServerVersion asks the API server which version it is.
 	ServerVersion func(context.Context) (*version.Info, error)
@@ -57,6 +59,7 @@ type (
 		ConfigMaps             func(namespace string) Kind[*corev1.ConfigMap, *corev1.ConfigMapList]
 		Services               func(namespace string) Kind[*corev1.Service, *corev1.ServiceList]
 		Events                 func(namespace string) Kind[*corev1.Event, *corev1.EventList]
+		LimitRanges            func(namespace string) Kind[*corev1.LimitRange, *corev1.LimitRangeList]
 	}
 	Apps struct {
 		DaemonSets   func(namespace string) Kind[*appsv1.DaemonSet, *appsv1.DaemonSetList]
@@ -98,6 +101,9 @@ type (
 	Networking struct {
 		ServiceCIDRs func() Kind[*networkingv1.ServiceCIDR, *networkingv1.ServiceCIDRList]
 	}
+	Node struct {
+		RuntimeClasses func() Kind[*nodev1.RuntimeClass, *nodev1.RuntimeClassList]
+	}
 )
 
 // The groups under the names of client-go's clientset.
@@ -137,6 +143,9 @@ func (c *Client) DiscoveryV1() *Discovery { return &c.Discovery }
 
 // NetworkingV1 has ServiceCIDRs.
 func (c *Client) NetworkingV1() *Networking { return &c.Networking }
+
+// NodeV1 has RuntimeClasses.
+func (c *Client) NodeV1() *Node { return &c.Node }
 
 // IsWatchListSemanticsUnSupported is what client-go's Reflector asks.
 func (c *Client) IsWatchListSemanticsUnSupported() bool { return c.Unstreamed }

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -122,6 +123,16 @@ func (i *Informers) PersistentVolumeClaims() cache.SharedIndexInformer {
 // DaemonSets are the DaemonSets of all namespaces.
 func (i *Informers) DaemonSets() cache.SharedIndexInformer {
 	return informer(i, "daemonsets", i.client.Apps.DaemonSets(metav1.NamespaceAll), &appsv1.DaemonSet{})
+}
+
+// LimitRanges are the LimitRanges of all namespaces.
+func (i *Informers) LimitRanges() cache.SharedIndexInformer {
+	return informer(i, "limitranges", i.client.Core.LimitRanges(metav1.NamespaceAll), &corev1.LimitRange{})
+}
+
+// RuntimeClasses are the RuntimeClasses.
+func (i *Informers) RuntimeClasses() cache.SharedIndexInformer {
+	return informer(i, "runtimeclasses", i.client.Node.RuntimeClasses(), &nodev1.RuntimeClass{})
 }
 
 // ReplicaSets are the ReplicaSets of all namespaces.

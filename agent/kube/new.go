@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -46,6 +47,7 @@ func New(cfg *rest.Config) (*Client, error) {
 			ConfigMaps:             namespaced(core, "configmaps", of[corev1.ConfigMap], of[corev1.ConfigMapList]),
 			Services:               namespaced(core, "services", of[corev1.Service], of[corev1.ServiceList]),
 			Events:                 namespaced(core, "events", of[corev1.Event], of[corev1.EventList]),
+			LimitRanges:            namespaced(core, "limitranges", of[corev1.LimitRange], of[corev1.LimitRangeList]),
 		},
 		Apps: Apps{
 			DaemonSets:   namespaced(apps, "daemonsets", of[appsv1.DaemonSet], of[appsv1.DaemonSetList]),
@@ -75,6 +77,7 @@ func New(cfg *rest.Config) (*Client, error) {
 		Rbac:       Rbac{ClusterRoleBindings: global(r[rbacv1.SchemeGroupVersion], "clusterrolebindings", of[rbacv1.ClusterRoleBinding], of[rbacv1.ClusterRoleBindingList])},
 		Discovery:  Discovery{EndpointSlices: namespaced(r[discoveryv1.SchemeGroupVersion], "endpointslices", of[discoveryv1.EndpointSlice], of[discoveryv1.EndpointSliceList])},
 		Networking: Networking{ServiceCIDRs: global(r[networkingv1.SchemeGroupVersion], "servicecidrs", of[networkingv1.ServiceCIDR], of[networkingv1.ServiceCIDRList])},
+		Node:       Node{RuntimeClasses: global(r[nodev1.SchemeGroupVersion], "runtimeclasses", of[nodev1.RuntimeClass], of[nodev1.RuntimeClassList])},
 	}, nil
 }
 

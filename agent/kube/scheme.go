@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -37,7 +38,8 @@ func newScheme() *runtime.Scheme {
 	}
 	add(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{}, &corev1.Secret{}, &corev1.SecretList{},
 		&corev1.ConfigMap{}, &corev1.ConfigMapList{}, &corev1.Service{}, &corev1.Event{}, &corev1.Namespace{}, &corev1.NamespaceList{},
-		&corev1.PersistentVolume{}, &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{})
+		&corev1.PersistentVolume{}, &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{},
+		&corev1.LimitRange{}, &corev1.LimitRangeList{})
 	add(appsv1.SchemeGroupVersion, &appsv1.DaemonSet{}, &appsv1.DaemonSetList{}, &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{},
 		&appsv1.StatefulSet{}, &appsv1.StatefulSetList{})
 	add(batchv1.SchemeGroupVersion, &batchv1.Job{}, &batchv1.JobList{})
@@ -51,5 +53,6 @@ func newScheme() *runtime.Scheme {
 	add(rbacv1.SchemeGroupVersion, &rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRoleBindingList{})
 	add(discoveryv1.SchemeGroupVersion, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{})
 	add(networkingv1.SchemeGroupVersion, &networkingv1.ServiceCIDR{}, &networkingv1.ServiceCIDRList{})
+	add(nodev1.SchemeGroupVersion, &nodev1.RuntimeClass{}, &nodev1.RuntimeClassList{})
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/tools/cache"
@@ -60,6 +61,7 @@ type Observer struct {
 	mu            sync.Mutex
 	lastAnswer    time.Time
 	watchFailures map[string]watchFailure
+	without       map[string]bool // dispensable watches that are forbidden
 	outcomes      []cluster.Outcome
 	corrections   map[string]template.Correction // by Template.Spec
 	corrected     corrected
@@ -72,9 +74,9 @@ func New(cfg Config, client *kube.Client, shared *kube.Informers, inv *inventory
 	o := &Observer{
 		cfg: cfg, log: log, inventory: inv, store: store.New(cfg.Schedulers), shared: shared,
 		wakes:         map[store.Urgency]chan struct{}{store.Soon: make(chan struct{}, 1), store.Later: make(chan struct{}, 1)},
-		watchFailures: map[string]watchFailure{},
-		corrections:   map[string]template.Correction{},
-		lastAnswer:    time.Now(),
+		watchFailures: map[string]watchFailure{}, without: map[string]bool{},
+		corrections: map[string]template.Correction{},
+		lastAnswer:  time.Now(),
 	}
 	s := o.store
 	o.pods = newPodWatch(livePods(client), s, o.Wake, func(err error) { o.watchFailed("pods", o.pods.reflector, err) })
@@ -84,6 +86,8 @@ func New(cfg Config, client *kube.Client, shared *kube.Informers, inv *inventory
 		watch(o, "daemonsets", shared.DaemonSets(), s.PutDaemonSet, func(d *appsv1.DaemonSet) store.Urgency {
 			return s.DeleteDaemonSet(cluster.PodKey(d.Namespace + "/" + d.Name))
 		}),
+		watch(o, "limitranges", shared.LimitRanges(), s.PutLimitRange, func(l *corev1.LimitRange) store.Urgency { return s.DeleteLimitRange(l.Namespace, l.Name) }),
+		watch(o, "runtimeclasses", shared.RuntimeClasses(), s.PutRuntimeClass, func(c *nodev1.RuntimeClass) store.Urgency { return s.DeleteRuntimeClass(c.Name) }),
 		watch(o, "replicasets", shared.ReplicaSets(), s.PutReplicaSet, func(r *appsv1.ReplicaSet) store.Urgency { return s.DeleteController(cluster.UID(r.UID)) }),
 		watch(o, "statefulsets", shared.StatefulSets(), s.PutStatefulSet, func(set *appsv1.StatefulSet) store.Urgency { return s.DeleteController(cluster.UID(set.UID)) }),
 		watch(o, "jobs", shared.Jobs(), s.PutJob, func(j *batchv1.Job) store.Urgency { return s.DeleteController(cluster.UID(j.UID)) }),
@@ -127,7 +131,7 @@ func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, 
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", name, err)
 	}
-	o.synced = append(o.synced, reg.HasSynced)
+	o.synced = append(o.synced, func() bool { return reg.HasSynced() || o.doesWithout(name) })
 	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { o.watchFailed(name, informer, err) }); err != nil {
 		return fmt.Errorf("watch %s: %w", name, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 )
 
@@ -29,10 +31,32 @@ func (o *Observer) APIServerAnswered() {
 	o.mu.Unlock()
 }
 
-// watchFailed notes an error of a watch.
+// dispensable are the watches that the agent can do without, and what it misses then: a
+// ClusterRole from before they were added must not keep it from starting.
+var dispensable = map[string]string{
+	"limitranges":    "what a LimitRange adds to the requests of DaemonSets is counted once one of their pods runs, and not before",
+	"runtimeclasses": "what a RuntimeClass adds to the pods of DaemonSets is counted once one of them runs, and not before",
+}
+
+// doesWithout tells that a watch is forbidden and that the agent works without it.
+func (o *Observer) doesWithout(name string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.without[name]
+}
+
+// watchFailed notes an error of a watch. A watch that is forbidden and dispensable makes
+// nothing stale; it goes on trying, so that the right may come while the agent runs.
 func (o *Observer) watchFailed(name string, w watched, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if missed, can := dispensable[name]; can && apierrors.IsForbidden(err) {
+		if !o.without[name] {
+			o.log.WithField("why", err.Error()).Warnf("not allowed to watch %s: %s; remedy: kubectl apply -f rbac.yaml", name, missed)
+		}
+		o.without[name] = true
+		return
+	}
 	o.watchFailures[name] = watchFailure{at: time.Now(), err: err, resourceVersion: w.LastSyncResourceVersion(), watch: w}
 }
 

@@ -39,6 +39,7 @@ var steps = []struct {
 	{"carry over what outlives a round", func(r *run) { r.Remember() }},
 	{"learn what became of the last plan", func(r *run) { r.LearnOutcomes() }},
 	{"match instances, pods and nodes", func(r *run) { r.Index() }},
+	{"remember what DaemonSets take of machines", func(r *run) { r.Next.DaemonPods = r.Shares().Remember(r.Dimensions, r.Now, r.Reached) }},
 	{"count what every group has and what is upcoming", func(r *run) { r.Account() }},
 	{"count upcoming machines that nobody reserved", func(r *run) { r.CountOrphanedUpcoming() }},
 	{"judge the cluster's health", func(r *run) { r.Health(); r.up.CheckExpanders() }},

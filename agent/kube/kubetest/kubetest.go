@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -92,6 +93,9 @@ func Client(c kubernetes.Interface) *kube.Client {
 		Networking: kube.Networking{ServiceCIDRs: func() kube.Kind[*networkingv1.ServiceCIDR, *networkingv1.ServiceCIDRList] {
 			return c.NetworkingV1().ServiceCIDRs()
 		}},
+		Node: kube.Node{RuntimeClasses: func() kube.Kind[*nodev1.RuntimeClass, *nodev1.RuntimeClassList] {
+			return c.NodeV1().RuntimeClasses()
+		}},
 	}
 	madeOf.Store(out, c)
 	return out
@@ -112,5 +116,8 @@ func coreOf(core typedcorev1.CoreV1Interface) kube.Core {
 		ConfigMaps: func(ns string) kube.Kind[*corev1.ConfigMap, *corev1.ConfigMapList] { return core.ConfigMaps(ns) },
 		Services:   func(ns string) kube.Kind[*corev1.Service, *corev1.ServiceList] { return core.Services(ns) },
 		Events:     func(ns string) kube.Kind[*corev1.Event, *corev1.EventList] { return core.Events(ns) },
+		LimitRanges: func(ns string) kube.Kind[*corev1.LimitRange, *corev1.LimitRangeList] {
+			return core.LimitRanges(ns)
+		},
 	}
 }

@@ -300,9 +300,16 @@ func unsupportedVolume(v *corev1.Volume) string {
 	return ""
 }
 
-// DaemonSetClass is the class of the pods of a DaemonSet.
-func DaemonSetClass(d *appsv1.DaemonSet, schedulers []string) cluster.PodClass {
-	return PodClass(daemonSetPod(d.Namespace, &d.Spec.Template), schedulers)
+// DaemonSetClass is the class of the pods that a DaemonSet's template makes, and from what the
+// API server completes their requests ("limits", "LimitRange x"); empty: it adds nothing.
+// Tolerations are those without a RuntimeClass: the DaemonSet controller chooses the nodes and
+// does not know them.
+func DaemonSetClass(d *appsv1.DaemonSet, a Admission, schedulers []string) (c cluster.PodClass, completed string) {
+	p := daemonSetPod(d.Namespace, &d.Spec.Template)
+	own := p.Spec.Tolerations
+	completed = Admit(p, a)
+	p.Spec.Tolerations = own
+	return PodClass(p, schedulers), completed
 }
 
 // daemonSetPod is the pod that a DaemonSet's controller would make for a node that

@@ -43,8 +43,8 @@ var (
 			2: fields(3, 6), // of a condition: lastProbeTime, message
 			8: unreadOfStatus, 10: unreadOfStatus,
 			// message, reason, the addresses, startTime, qosClass, the statuses of ephemeral containers and of
-			// resource claims, resize, observedGeneration, and the pod's own resources
-			3: nil, 4: nil, 5: nil, 6: nil, 7: nil, 9: nil, 12: nil, 13: nil, 14: nil, 15: nil, 16: nil, 17: nil, 18: nil, 19: nil, 20: nil, 21: nil,
+			// resource claims, resize and observedGeneration
+			3: nil, 4: nil, 5: nil, 6: nil, 7: nil, 9: nil, 12: nil, 13: nil, 14: nil, 15: nil, 16: nil, 17: nil, 18: nil, 21: nil,
 		},
 	}
 )

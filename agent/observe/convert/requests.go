@@ -50,9 +50,13 @@ func requestsWith(pod *corev1.Pod, defaults corev1.ResourceList) corev1.Resource
 	}
 	maxList(sum, floor)
 	if pod.Spec.Resources != nil {
-		for name, q := range pod.Spec.Resources.Requests {
-			if name == corev1.ResourceCPU || name == corev1.ResourceMemory || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
-				sum[name] = q
+		taken := pod.Spec.Resources.Requests
+		if st := pod.Status.Resources; st != nil { // the pod as a whole is resized in place (1.36)
+			taken = whileResizing(pod, taken, st.Requests, pod.Status.AllocatedResources)
+		}
+		for name := range pod.Spec.Resources.Requests {
+			if podLevel(name) {
+				sum[name] = taken[name]
 			}
 		}
 	}
@@ -60,28 +64,37 @@ func requestsWith(pod *corev1.Pod, defaults corev1.ResourceList) corev1.Resource
 	return sum
 }
 
+// podLevel tells a resource that can be requested for a pod as a whole.
+func podLevel(name corev1.ResourceName) bool {
+	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+}
+
 // resizing tells that some container's status names resources of its own.
 func resizing(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Resources != nil })
 }
 
-// effective is what a container takes while a resize is under way: the largest of
-// wanted, allocated and actual, or without the wanted one when the kubelet said
-// that it is infeasible.
+// effective is what a container takes, a resize of it included.
 func effective(pod *corev1.Pod, c *corev1.Container, statuses map[string]*corev1.ContainerStatus) corev1.ResourceList {
 	st, ok := statuses[c.Name]
 	if !ok {
 		return c.Resources.Requests
 	}
+	return whileResizing(pod, c.Resources.Requests, st.Resources.Requests, st.AllocatedResources)
+}
+
+// whileResizing is what counts while a resize is under way: the largest of wanted, actual and
+// allocated, or without the wanted one when the kubelet said that it is infeasible.
+func whileResizing(pod *corev1.Pod, wanted, actual, allocated corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
-	maxList(out, st.Resources.Requests)
-	maxList(out, st.AllocatedResources)
+	maxList(out, actual)
+	maxList(out, allocated)
 	for _, cond := range pod.Status.Conditions {
 		if cond.Type == corev1.PodResizePending && cond.Reason == corev1.PodReasonInfeasible {
 			return out
 		}
 	}
-	maxList(out, c.Resources.Requests)
+	maxList(out, wanted)
 	return out
 }
 

@@ -7,6 +7,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -43,9 +44,11 @@ func Strip(obj any) (any, error) {
 	case *batchv1.Job:
 		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
 	case *appsv1.DaemonSet:
-		o.Annotations = nil
-		stripSpec(&o.Spec.Template.Spec)
-		o.Spec.Template.Annotations = nil
+		stripDaemonSet(o)
+	case *corev1.LimitRange:
+		stripLimitRange(o)
+	case *nodev1.RuntimeClass:
+		o.Labels, o.Annotations, o.Handler = nil, nil, ""
 	case *corev1.Namespace:
 		o.Annotations, o.Spec, o.Status = nil, corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
 	case *corev1.PersistentVolumeClaim:
@@ -129,6 +132,9 @@ func stripPod(p *corev1.Pod) {
 	}
 	st.ContainerStatuses = resizeStatus(p.Status.ContainerStatuses)
 	st.InitContainerStatuses = resizeStatus(p.Status.InitContainerStatuses)
+	if r := p.Status.Resources; r != nil && p.Spec.Resources != nil {
+		st.Resources, st.AllocatedResources = &corev1.ResourceRequirements{Requests: r.Requests}, p.Status.AllocatedResources
+	}
 	p.Status = st
 }
 
@@ -141,6 +147,32 @@ func resizeStatus(in []corev1.ContainerStatus) []corev1.ContainerStatus {
 		}
 	}
 	return out
+}
+
+// stripDaemonSet keeps the limits of its template: they become requests (Admit).
+func stripDaemonSet(d *appsv1.DaemonSet) {
+	d.Annotations = only(d.Annotations, []string{appsv1.DeprecatedTemplateGeneration})
+	d.Spec.Template.Annotations = nil
+	s := &d.Spec.Template.Spec
+	containers, inits := slices.Clone(s.Containers), slices.Clone(s.InitContainers)
+	stripSpec(s)
+	for i := range containers {
+		s.Containers[i].Resources.Limits = containers[i].Resources.Limits
+	}
+	for i := range inits {
+		s.InitContainers[i].Resources.Limits = inits[i].Resources.Limits
+	}
+}
+
+func stripLimitRange(l *corev1.LimitRange) {
+	l.Labels, l.Annotations = nil, nil
+	var kept []corev1.LimitRangeItem
+	for _, item := range l.Spec.Limits {
+		if item.Type == corev1.LimitTypeContainer {
+			kept = append(kept, corev1.LimitRangeItem{Type: item.Type, DefaultRequest: item.DefaultRequest})
+		}
+	}
+	l.Spec.Limits = kept
 }
 
 func stripSpec(s *corev1.PodSpec) {

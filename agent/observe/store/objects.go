@@ -3,6 +3,7 @@ package store
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -22,6 +23,8 @@ type Objects struct {
 	CSINodes       []*storagev1.CSINode
 	Attachments    []*storagev1.VolumeAttachment
 	DaemonSets     []*appsv1.DaemonSet
+	LimitRanges    []*corev1.LimitRange
+	RuntimeClasses []*nodev1.RuntimeClass
 }
 
 // FromObjects returns the Kubernetes half of the Snapshot that an Observer would make of
@@ -43,6 +46,8 @@ func FromObjects(objects Objects, schedulers ...string) cluster.Snapshot {
 	feed(objects.CSINodes, s.PutCSINode)
 	feed(objects.Attachments, s.PutAttachment)
 	feed(objects.Nodes, s.PutNode)
+	feed(objects.LimitRanges, s.PutLimitRange)
+	feed(objects.RuntimeClasses, s.PutRuntimeClass)
 	feed(objects.DaemonSets, s.PutDaemonSet)
 	feed(objects.Pods, s.PutPod)
 	s.mu.Lock()

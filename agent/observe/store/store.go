@@ -33,6 +33,7 @@ type Store struct {
 	nodes       nodeTable                          // with their bound pods
 	pods        table[cluster.PodKey, cluster.Pod] // without a node
 	daemonSets  table[cluster.PodKey, cluster.DaemonSet]
+	templates   templates
 	budgets     table[string, cluster.Budget]
 	namespaces  table[string, cluster.Namespace]
 	volumes     *volumes.Index
@@ -59,6 +60,7 @@ const firstSeenWithin = 30 * time.Second
 func New(schedulers []string) *Store {
 	return &Store{
 		schedulers:            schedulers,
+		templates:             newTemplates(),
 		controllers:           map[cluster.UID]controller{},
 		podsByController:      map[cluster.UID]*ownedPods{},
 		incompleteControllers: map[cluster.UID]controller{},

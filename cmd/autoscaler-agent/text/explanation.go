@@ -195,6 +195,11 @@ func (p page) group(f *decision.GroupFacts) {
 			p.line("  ", "%s", text)
 		}
 	}
+	var daemons []string
+	for _, s := range t.DaemonShares {
+		daemons = append(daemons, fmt.Sprintf("%s takes cpu %dm, memory %dMi: %s", s.DaemonSet, s.Requests.MilliCPU, s.Requests.Memory>>20, s.Why))
+	}
+	list("DaemonSets on its next machine", daemons)
 	p.verdicts("why it cannot grow now", f.NoGrowth)
 	p.verdicts("why it cannot shrink now", f.NoShrink)
 	var taints, failures []string

@@ -2,10 +2,12 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
@@ -94,9 +96,48 @@ func (e *explainer) shrinking(i int, f *decision.GroupFacts) {
 func (e *explainer) templateOf(g *round.Group) decision.TemplateFacts {
 	t := decision.TemplateFacts{Spec: g.Template.Spec, Unknown: g.Template.Unknown, Allocatable: g.Template.Allocatable, Labels: g.Template.Labels, Taints: g.Template.Taints, Zones: e.end.ScaleUp.ZonesOf(g)}
 	if t.Unknown == "" {
-		t.DaemonSets = e.end.DaemonSetsOf(g)
+		t.DaemonShares = e.daemonShares(g)
+		for _, s := range t.DaemonShares {
+			t.DaemonSets = append(t.DaemonSets, s.DaemonSet)
+		}
 	}
 	return t
+}
+
+// daemonShares are what DaemonSets take of the group's next machine, by name.
+func (e *explainer) daemonShares(g *round.Group) (out []decision.DaemonShare) {
+	_, shape := e.end.Template(g)
+	s := e.end.Snapshot
+	for d := range s.DaemonSets {
+		ds := &s.DaemonSets[d]
+		if !fit.DaemonRunsOn(&s.Classes[ds.Class], shape) {
+			continue
+		}
+		takes, source := e.end.Shares().Requests(e.end.ByID[g.ID], d)
+		out = append(out, decision.DaemonShare{DaemonSet: ds.Key, Requests: takes, Source: source, Why: whyShare(ds, source, takes, s.Classes[ds.Class].Requests)})
+	}
+	slices.SortFunc(out, func(a, b decision.DaemonShare) int { return strings.Compare(string(a.DaemonSet), string(b.DaemonSet)) })
+	return out
+}
+
+// whyShare says in words from where it is known what a DaemonSet takes.
+func whyShare(ds *cluster.DaemonSet, source decision.DaemonSource, takes, template cluster.Resources) string {
+	says := ""
+	if !takes.Equal(template) {
+		says = fmt.Sprintf(", where its template says cpu %dm, memory %dMi", template.MilliCPU, template.Memory>>20)
+	}
+	switch source {
+	case decision.DaemonOnGroup:
+		return "its pods on nodes of this group request it" + says
+	case decision.DaemonRemembered:
+		return "its pods requested it on nodes that have gone" + says
+	case decision.DaemonElsewhere:
+		return "its pods on other nodes request it" + says
+	}
+	if ds.Completed != "" {
+		return "its template says it, with what the API server adds: " + ds.Completed
+	}
+	return "its template says it"
 }
 
 func groupSummary(f *decision.GroupFacts, verdicts []decision.Verdict) string {

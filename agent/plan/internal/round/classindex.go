@@ -7,6 +7,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/unchanged"
 )
 
 // manyShapes is how many different demands on a node's shape are remembered at least.
@@ -28,11 +30,11 @@ type classIndex struct {
 // update takes in the classes of a round and returns which of them are not what they
 // were; nil when none is.
 func (b *classIndex) update(rows []cluster.PodClass) (changed []bool) {
-	if b.space != nil && Same(&rows, &b.classes) {
+	if b.space != nil && unchanged.Same(&rows, &b.classes) {
 		return nil
 	}
 	for i := range rows {
-		if i >= len(b.classes) || !Same(&rows[i], &b.classes[i]) && !reflect.DeepEqual(&rows[i], &b.classes[i]) {
+		if i >= len(b.classes) || !unchanged.Same(&rows[i], &b.classes[i]) && !reflect.DeepEqual(&rows[i], &b.classes[i]) {
 			if changed == nil {
 				changed = make([]bool, len(rows))
 			}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/unchanged"
 )
 
 // filterCache are what the shape filters said of demands and nodes.
@@ -41,7 +43,7 @@ func (v *filterCache) refresh(w *State, all bool) {
 }
 
 func sameShape(a, b *cluster.Node) bool {
-	return a.Name == b.Name && a.Unschedulable == b.Unschedulable && Same(&a.Labels, &b.Labels) && slices.Equal(a.Taints, b.Taints)
+	return a.Name == b.Name && a.Unschedulable == b.Unschedulable && unchanged.Same(&a.Labels, &b.Labels) && slices.Equal(a.Taints, b.Taints)
 }
 
 // OpenShape is the shape of a node; of one that is being emptied as it is when it stays.

@@ -67,10 +67,9 @@ func (w *State) OpenHeadroom() {
 func (w *State) freeMachine(g *Group) cluster.Resources {
 	shape := fit.NextMachine(&g.Template)
 	r := g.Template.Allocatable
-	for d := range w.Snapshot.DaemonSets {
-		if c := &w.Snapshot.Classes[w.Snapshot.DaemonSets[d].Class]; fit.DaemonRunsOn(c, &shape) {
-			r = r.Sub(c.Requests)
-		}
+	for d := range w.daemonsOn(&shape) {
+		takes, _ := w.Shares().Requests(w.ByID[g.ID], d)
+		r = r.Sub(takes)
 	}
 	out := cluster.Resources{MilliCPU: int64(float64(max(r.MilliCPU, 0)) * headroomShare), Memory: int64(float64(max(r.Memory, 0)) * headroomShare), Pods: 1}
 	for name, n := range r.Extended {

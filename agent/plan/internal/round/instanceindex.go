@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/unchanged"
 )
 
 // instanceIndex says which instance backs which Node, as long as neither the Nodes' names and
@@ -30,7 +32,7 @@ func (t *instanceIndex) stillValid(s *cluster.Snapshot) bool {
 		return false
 	}
 	for i := range s.Groups {
-		if s.Groups[i].ID != t.groups[i].id || !Same(&s.Groups[i].Instances, &t.groups[i].instances) {
+		if s.Groups[i].ID != t.groups[i].id || !unchanged.Same(&s.Groups[i].Instances, &t.groups[i].instances) {
 			return false
 		}
 	}
@@ -43,6 +45,14 @@ func (t *instanceIndex) stillValid(s *cluster.Snapshot) bool {
 		}
 	}
 	return true
+}
+
+// matchInstances brings the index up to date.
+func (w *State) matchInstances() {
+	if !w.Cache.instances.stillValid(w.Snapshot) {
+		w.Cache.instances.rebuild(w)
+		w.rebuilt = true
+	}
 }
 
 // rebuild finds the instance of each Node anew. It costs sorting N, and the instances.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/daemons"
 )
 
 // nodeFacts are what follows from one Node with its pods, the classes and the Policy alone:
@@ -18,7 +19,7 @@ type nodeFacts struct {
 	room           []int64           // Allocatable less what is held
 	Requested      cluster.Resources // by pods that count for utilisation; Extended only on a node with GPUs
 	DaemonRequests cluster.Resources // the same of DaemonSet pods
-	daemons        []cluster.UID     // DaemonSets with a pod here
+	daemons        []daemons.Pod     // pods of DaemonSets
 	OptOut         string            // which annotation keeps the Node
 	ToBeDeleted    bool              // marked for deletion
 	CordonedByUs   bool              // with our cordon
@@ -116,8 +117,8 @@ func (w *State) FillFacts(f *nodeFacts, n *cluster.Node) {
 		takes, to := 1, &f.Requested
 		switch {
 		case Daemon(pod):
-			if to = &f.DaemonRequests; pod.Owner != nil && !slices.Contains(f.daemons, pod.Owner.UID) {
-				f.daemons = append(f.daemons, pod.Owner.UID)
+			if to = &f.DaemonRequests; pod.Owner != nil {
+				f.daemons = append(f.daemons, daemons.Pod{Owner: pod.Owner.UID, Class: int32(pod.Class)})
 			}
 		case w.Expendable(pod):
 			takes, to, f.Expendable = 0, nil, true

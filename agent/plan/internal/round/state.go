@@ -12,6 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/daemons"
 )
 
 // State is the Snapshot indexed for one round, and what the round has decided so
@@ -50,6 +51,8 @@ type State struct {
 	sets              [][]int               // by group: those that are balanced with it; nil: not asked yet
 	headrooms         []HeadroomPieces      // headroom that is open now
 	interruptedNodes  map[int]*cluster.Node // by node: see releaseInterrupted
+	rebuilt           bool                  // see matchInstances
+	shares            *daemons.Shares       // see Shares
 }
 
 // Group is a node group and what the round knows about it.
@@ -116,14 +119,11 @@ func New(e *Cache, asked *cluster.Snapshot, m *decision.Memory, p *decision.Poli
 func (w *State) Index() {
 	changed := w.Cache.Classes.update(w.Snapshot.Classes)
 	w.Dimensions = w.Cache.Classes.space
-	again := w.Cache.instances.stillValid(w.Snapshot)
-	if !again {
-		w.Cache.instances.rebuild(w)
-	}
+	w.matchInstances()
 	w.releaseInterrupted()
 	w.refreshFacts(changed)
 	w.indexNodes()
-	w.Cache.filters.refresh(w, !again)
+	w.Cache.filters.refresh(w, w.rebuilt)
 	w.indexPods()
 	w.Budget = make(map[string]int, len(w.Snapshot.Budgets))
 	for _, b := range w.Snapshot.Budgets {
@@ -155,21 +155,6 @@ func Daemon(pod *cluster.Pod) bool {
 	return pod.Owner != nil && pod.Owner.Kind == "DaemonSet" || pod.Wishes != nil && pod.Wishes.Daemon
 }
 
-func (w *State) reserveDaemons() {
-	if len(w.Snapshot.DaemonSets) == 0 {
-		return
-	}
-	for i := range w.Nodes {
-		n := &w.Nodes[i]
-		for d := range w.Snapshot.DaemonSets {
-			ds := &w.Snapshot.DaemonSets[d]
-			if !slices.Contains(n.Facts.daemons, ds.UID) && fit.DaemonRunsOn(&w.Snapshot.Classes[ds.Class], &n.Shape) {
-				binpack.Sub(n.Room, w.Dimensions.Class(ds.Class), 1)
-			}
-		}
-	}
-}
-
 // Template returns the room and the shape of the group's next machine, DaemonSets
 // taken off.
 func (w *State) Template(g *Group) ([]int64, *fit.NodeInfo) {
@@ -180,10 +165,8 @@ func (w *State) Template(g *Group) ([]int64, *fit.NodeInfo) {
 		}
 		g.Empty, w.empties = w.empties[:w.Dimensions.Len():w.Dimensions.Len()], w.empties[w.Dimensions.Len():]
 		w.Dimensions.Capacity(g.Empty, g.Template.Allocatable)
-		for d := range w.Snapshot.DaemonSets {
-			if c := w.Snapshot.DaemonSets[d].Class; fit.DaemonRunsOn(&w.Snapshot.Classes[c], &g.shape) {
-				binpack.Sub(g.Empty, w.Dimensions.Class(c), 1)
-			}
+		for d := range w.daemonsOn(&g.shape) {
+			binpack.Sub(g.Empty, w.Shares().Vector(w.ByID[g.ID], d, w.Dimensions), 1)
 		}
 	}
 	return g.Empty, &g.shape
@@ -294,19 +277,6 @@ type Cache struct {
 	Nodes     []Node // memory of the round
 	rooms     []int64
 	Held      int // how many reasons the last round had
-}
-
-// DaemonSetsOf are the DaemonSets that take room on the group's next machine.
-func (w *State) DaemonSetsOf(g *Group) []cluster.PodKey {
-	_, shape := w.Template(g)
-	var out []cluster.PodKey
-	for i := range w.Snapshot.DaemonSets {
-		if d := &w.Snapshot.DaemonSets[i]; fit.DaemonRunsOn(&w.Snapshot.Classes[d.Class], shape) {
-			out = append(out, d.Key)
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // BudgetSpent tells in the Plan that a part has no steps left and decides the rest coarsely,

@@ -1,4 +1,8 @@
-package round
+// Package unchanged tells that values are what they were, so that a round costs what changed and
+// not what exists.
+//
+// The package refuses to say how two values differ.
+package unchanged
 
 import (
 	"reflect"

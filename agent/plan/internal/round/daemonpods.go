@@ -1,0 +1,80 @@
+package round
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/daemons"
+)
+
+func Daemon(pod *cluster.Pod) bool { return pod.Owner != nil && pod.Owner.Kind == "DaemonSet" }
+
+// Shares is what DaemonSets take of the machines of each group.
+func (w *State) Shares() *daemons.Shares {
+	if w.shares == nil {
+		w.matchInstances()
+		ids := make([]cluster.GroupID, len(w.Groups))
+		for g := range w.Groups {
+			ids[g] = w.Groups[g].ID
+		}
+		w.shares = daemons.Collect(w.Snapshot, ids, w.Memory.DaemonPods, w.daemonPods)
+	}
+	return w.shares
+}
+
+// daemonPods yields the pods of DaemonSets, those that wait for their node included, each with
+// the group of its node. Before Index it costs all pods, later the DaemonSets' alone.
+func (w *State) daemonPods(yield func(int, daemons.Pod) bool) {
+	t, indexed := &w.Cache.instances, w.Nodes != nil
+	for k, i := range t.order {
+		if indexed {
+			for _, p := range w.Nodes[k].Facts.daemons {
+				yield(int(t.group[k]), p)
+			}
+			continue
+		}
+		for _, pod := range w.Snapshot.Nodes[i].Pods {
+			if Daemon(&pod) && !pod.Finished {
+				yield(int(t.group[k]), daemons.Pod{Owner: pod.Owner.UID, Class: int32(pod.Class)})
+			}
+		}
+	}
+	for i := range w.Snapshot.Pods {
+		if pod := &w.Snapshot.Pods[i]; pod.Node == "" && Daemon(pod) && !pod.Finished {
+			g := -1
+			if k, ok := t.byName[daemons.MeantFor(&w.Snapshot.Classes[pod.Class])]; ok {
+				g = int(t.group[k])
+			}
+			yield(g, daemons.Pod{Owner: pod.Owner.UID, Class: int32(pod.Class)})
+		}
+	}
+}
+
+// daemonsOn yields the DaemonSets that put a pod on a node of this shape, by their index.
+func (w *State) daemonsOn(shape *fit.NodeInfo) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for d := range w.Snapshot.DaemonSets {
+			if fit.DaemonRunsOn(&w.Snapshot.Classes[w.Snapshot.DaemonSets[d].Class], shape) && !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+// reserveDaemons takes the room of the DaemonSet pods that a node does not have yet. It costs
+// nodes times DaemonSets.
+func (w *State) reserveDaemons() {
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		for d := range w.Snapshot.DaemonSets {
+			ds := &w.Snapshot.DaemonSets[d]
+			here := slices.ContainsFunc(n.Facts.daemons, func(p daemons.Pod) bool { return p.Owner == ds.UID })
+			if !here && fit.DaemonRunsOn(&w.Snapshot.Classes[ds.Class], &n.Shape) {
+				binpack.Sub(n.Room, w.Shares().Vector(n.Group, d, w.Dimensions), 1)
+			}
+		}
+	}
+}
