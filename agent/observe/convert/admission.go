@@ -116,10 +116,10 @@ func claimHostPorts(list []corev1.Container) {
 }
 
 // applyLimitRanges sets the requests that containers still miss, and names the LimitRanges that
-// gave one. Of several items in one LimitRange the last holds; of several LimitRanges the API
-// server takes whichever its cache lists first, so the largest request is counted. That a
-// default limit or a maximum makes a default request was worked out by the API server when
-// the LimitRange was stored (SetDefaults_LimitRangeItem).
+// gave one. Of several LimitRanges that default one resource the API server takes whichever its
+// cache lists first, so the largest is counted. That a default limit, a maximum or a minimum
+// makes a default request was worked out by the API server when the LimitRange was stored
+// (SetDefaults_LimitRangeItem).
 func applyLimitRanges(s *corev1.PodSpec, ranges []*corev1.LimitRange) (names []string) {
 	largest, giver := corev1.ResourceList{}, map[corev1.ResourceName]string{}
 	for _, l := range ranges {
