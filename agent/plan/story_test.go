@@ -124,7 +124,7 @@ func (w *teller) tell(file string, s section) {
 //	instance GROUP ID [phase=..] [age=10m] [addr=..] [uncreated=1]
 //	node NAME [group=G] [instance=ID] [age=1h] [cpu=.. mem=..] [ready=False] [pid=none] [addr=..] [uuid=..] [cordon=1] [mark=30s] [ours=1] [anno=k:v] [plane=1]
 //	pods NAME COUNT cpu=.. mem=.. [on=NODE] [pending=1|new] [owner=none|Kind] [pdb=..] [class keys]
-//	missing NAME N     gone KIND NAME     pdb NAME N     daemonset NAME cpu=..
+//	missing NAME N     gone KIND NAME     pdb NAME N     daemonset NAME cpu=.. [rev=N]; its pods: pods NAME 1 owner=DaemonSet [rev=N]
 //	pass DURATION      restart            stale WHY      policy Field=value
 //	interrupt NODE     spared NODE
 //	accept [slowly=1]  carries out the growth and the marks of the last plan; slowly: machines are being ended, and their Nodes stay
@@ -184,7 +184,7 @@ func (w *teller) do(f []string, line string) {
 	case "pods":
 		w.pods(f[1], num(f[2]), kv)
 	case "daemonset":
-		w.s.DaemonSets = append(w.s.DaemonSets, cluster.DaemonSet{Key: cluster.PodKey("kube-system/" + f[1]), UID: cluster.UID(f[1]), Class: w.class(f[1], kv)})
+		w.s.DaemonSets = append(w.s.DaemonSets, cluster.DaemonSet{Key: cluster.PodKey("kube-system/" + f[1]), UID: cluster.UID(f[1]), Class: w.class(f[1], kv), Revision: kv["rev"]})
 	case "missing":
 		w.s.Controllers = []cluster.Controller{{Owner: cluster.Owner{Kind: "ReplicaSet", Name: f[1], UID: cluster.UID(f[1])}, Key: cluster.PodKey("default/" + f[1]), Missing: num(f[2])}}
 	case "gone":
@@ -363,6 +363,9 @@ func (w *teller) class(name string, kv map[string]string) int {
 	app := cmp.Or(kv["app"], name)
 	c := cluster.PodClass{Namespace: "default", Labels: map[string]string{"app": app}, Requests: w.amount(kv), NodeSelector: pairs(kv["select"]), Priority: int32(num(kv["prio"]))}
 	c.Requests.Pods = 1
+	if rev := kv["rev"]; rev != "" {
+		c.Labels[cluster.LabelTemplateGeneration] = rev
+	}
 	for _, t := range taints(kv["tolerate"]) {
 		c.Tolerations = append(c.Tolerations, cluster.Toleration{Key: t.Key, Operator: "Equal", Value: t.Value, Effect: t.Effect})
 	}

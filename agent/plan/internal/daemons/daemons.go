@@ -52,6 +52,9 @@ func Collect(s *cluster.Snapshot, groups []cluster.GroupID, known []decision.Dae
 	e := &Shares{sets: s.DaemonSets, classes: s.Classes, of: make([][]seen, len(s.DaemonSets)), groups: groups,
 		known: make(map[remembered]*decision.DaemonPods, len(known)), vectors: make([][][]int64, len(groups)+1)}
 	for i := range known {
+		if !s.Now.Before(known[i].Seen.Add(lifetime)) {
+			continue
+		}
 		e.known[remembered{known[i].Group, known[i].DaemonSet}] = &known[i]
 	}
 	sets := make(map[cluster.UID]int, len(s.DaemonSets))
