@@ -10,7 +10,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/daemons"
 )
 
-func Daemon(pod *cluster.Pod) bool { return pod.Owner != nil && pod.Owner.Kind == "DaemonSet" }
+// Daemon tells a pod that goes with its node: of a DaemonSet, or of another controller that says the same of it.
+func Daemon(pod *cluster.Pod) bool {
+	return pod.Owner != nil && pod.Owner.Kind == "DaemonSet" || pod.Wishes != nil && pod.Wishes.Daemon
+}
 
 // Shares is what DaemonSets take of the machines of each group.
 func (w *State) Shares() *daemons.Shares {

@@ -155,8 +155,9 @@ func (w *State) sortDemands() {
 }
 
 // gatherMissing adds the pods that controllers with an Unschedulable pod have still to
-// make; of these pods the first by name says which class they are of, so that no two
-// classes are of the same controller. Found by drawing worlds.
+// make; of these pods the youngest, and of one second the first by name, says which class they
+// are of: an admission webhook may have changed what it writes. So no two classes are of the
+// same controller. Found by drawing worlds.
 func (w *State) gatherMissing(by []classDemand) {
 	if len(w.Snapshot.Controllers)+len(w.Memory.ReservedMissing) == 0 {
 		return
@@ -164,7 +165,7 @@ func (w *State) gatherMissing(by []classDemand) {
 	stuck := make(map[cluster.UID]*cluster.Pod)
 	for i := range w.Snapshot.Pods {
 		if pod := &w.Snapshot.Pods[i]; pod.Owner != nil && IsPending(pod) && !pod.Unschedulable.IsZero() {
-			if first := stuck[pod.Owner.UID]; first == nil || pod.Key < first.Key {
+			if best := stuck[pod.Owner.UID]; best == nil || best.Created < pod.Created || best.Created == pod.Created && pod.Key < best.Key {
 				stuck[pod.Owner.UID] = pod
 			}
 		}

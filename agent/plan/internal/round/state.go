@@ -150,11 +150,6 @@ func (w *State) indexPods() {
 	w.reserveDaemons()
 }
 
-// Daemon tells a pod that goes with its node: of a DaemonSet, or of another controller that says the same of it.
-func Daemon(pod *cluster.Pod) bool {
-	return pod.Owner != nil && pod.Owner.Kind == "DaemonSet" || pod.Wishes != nil && pod.Wishes.Daemon
-}
-
 // Template returns the room and the shape of the group's next machine, DaemonSets
 // taken off.
 func (w *State) Template(g *Group) ([]int64, *fit.NodeInfo) {
