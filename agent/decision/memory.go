@@ -87,8 +87,8 @@ type Memory struct {
 	ShrunkAt time.Time `json:"shrunkAt,omitzero"`
 	// Consolidation is the replacement of nodes that is thought of or under way.
 	Consolidation *Consolidation `json:"saving,omitempty"`
-	// DaemonPods is what the pods of DaemonSets requested on the nodes of groups, for those that
-	// have none now. Sorted by group and DaemonSet.
+	// DaemonPods is what the pods of DaemonSets requested on the nodes of groups, for when the
+	// last of them has gone. Sorted by group and DaemonSet.
 	DaemonPods []DaemonPods `json:"daemonPods,omitempty"`
 	// ScaleDownAfter is when scale-down may be thought of again, by reason.
 	ScaleDownAfter time.Time `json:"scaleDownAfter,omitzero"`

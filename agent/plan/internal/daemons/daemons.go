@@ -12,6 +12,7 @@ package daemons
 import (
 	"iter"
 	"slices"
+	"strconv"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -39,7 +40,8 @@ type remembered struct {
 	set   cluster.UID
 }
 
-// seen is a class of pods of a DaemonSet, and the groups that have one on their nodes.
+// seen are the classes of pods of a DaemonSet that request the same, by one of them, and the
+// groups that have such a pod on their nodes.
 type seen struct {
 	class int
 	on    []uint64 // a bit for each group
@@ -47,7 +49,7 @@ type seen struct {
 
 // Collect reads the pods of DaemonSets. pods yields each with the index of the group on whose
 // node it is, or for whose node it is meant; -1: of no group. It costs these pods and, for each
-// of their classes, a bit a group.
+// amount that they request, a bit a group.
 func Collect(s *cluster.Snapshot, groups []cluster.GroupID, known []decision.DaemonPods, pods iter.Seq2[int, Pod]) *Shares {
 	e := &Shares{sets: s.DaemonSets, classes: s.Classes, of: make([][]seen, len(s.DaemonSets)), groups: groups,
 		known: make(map[remembered]*decision.DaemonPods, len(known)), vectors: make([][][]int64, len(groups)+1)}
@@ -63,6 +65,7 @@ func Collect(s *cluster.Snapshot, groups []cluster.GroupID, known []decision.Dae
 	}
 	type place struct{ set, at int32 } // one more than each index; 0: not met yet
 	places := make([]place, len(s.Classes))
+	alike := make(map[string]place)
 	for g, pod := range pods {
 		p := &places[pod.Class] // no two DaemonSets make pods of one class: its labels name the revision
 		if *p == (place{}) {
@@ -70,8 +73,12 @@ func Collect(s *cluster.Snapshot, groups []cluster.GroupID, known []decision.Dae
 			if !ok {
 				continue
 			}
-			e.of[d] = append(e.of[d], seen{class: int(pod.Class), on: make([]uint64, len(groups)/64+1)})
-			*p = place{int32(d + 1), int32(len(e.of[d]))}
+			key := alikeKey(d, &s.Classes[pod.Class])
+			if *p, ok = alike[key]; !ok {
+				e.of[d] = append(e.of[d], seen{class: int(pod.Class), on: make([]uint64, len(groups)/64+1)})
+				*p = place{int32(d + 1), int32(len(e.of[d]))}
+				alike[key] = *p
+			}
 		}
 		if g >= 0 {
 			e.of[p.set-1][p.at-1].on[g/64] |= 1 << (g % 64)
@@ -81,6 +88,14 @@ func Collect(s *cluster.Snapshot, groups []cluster.GroupID, known []decision.Dae
 		e.of[d] = current(&s.DaemonSets[d], e.of[d], s.Classes)
 	}
 	return e
+}
+
+// alikeKey tells apart the pods of a DaemonSet that differ in what they take, or in their
+// revision. Pods that wait for their nodes have a class each.
+func alikeKey(set int, c *cluster.PodClass) string {
+	only := cluster.PodClass{Requests: c.Requests, HostPorts: c.HostPorts, Labels: map[string]string{
+		cluster.LabelTemplateGeneration: c.Labels[cluster.LabelTemplateGeneration], cluster.LabelRevisionHash: c.Labels[cluster.LabelRevisionHash]}}
+	return string(cluster.AppendClass(strconv.AppendInt(nil, int64(set), 10), &only))
 }
 
 // MeantFor is the node that the DaemonSet controller made a pod for.
