@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit/labelindex"
 )
 
 // constraints is what the classes of one constraint class ask of the nodes and of the pods on them,
@@ -44,13 +45,13 @@ type tables struct {
 	keys           []string
 	hostname       int32 // the key that is a template's own; -1: not used
 	eligs          []eligibility
-	eligIndex      labelIndex     // of eligs
-	constraints    []*constraints // per constraint class
-	incrementStart []int32        // per constraint class, into increments
-	increments     []int32        // counters that a pod of the constraint class is counted by
-	usesStart      []int32        // per constraint class, into uses
-	uses           []int32        // claims of which some class wants to be the only user
-	driverOf       []int32        // of a handle
+	eligIndex      labelindex.Index // of eligs
+	constraints    []*constraints   // per constraint class
+	incrementStart []int32          // per constraint class, into increments
+	increments     []int32          // counters that a pod of the constraint class is counted by
+	usesStart      []int32          // per constraint class, into uses
+	uses           []int32          // claims of which some class wants to be the only user
+	driverOf       []int32          // of a handle
 	drivers        []string
 	component      []int32 // per constraint class
 }

@@ -1,24 +1,28 @@
 package fit
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit/labelindex"
+)
 
 // match finds the constraint classes that each matcher takes. Matchers with a requirement In are
 // asked only about those that carry one of its values.
 func (b *build) match() {
 	b.matched, b.foreign = make([][]int32, len(b.matchers)), make([][]int32, len(b.matchers))
-	var index labelIndex
+	var index labelindex.Index
 	for m := range b.matchers {
 		if b.matchers[m].selector == nil {
 			continue
 		}
-		if in := firstIn(b.matchers[m].selector.Requirements); in != nil {
-			index.add(int32(m), in.Key, in.Values...)
+		if in := labelindex.FirstIn(b.matchers[m].selector.Requirements); in != nil {
+			index.Add(int32(m), in.Key, in.Values...)
 		} else {
-			index.every = append(index.every, int32(m))
+			index.Every = append(index.Every, int32(m))
 		}
 	}
 	for tie := range int32(len(b.first)) {
-		index.may(b.example(tie).Labels, func(m int32) { b.take(m, tie) })
+		index.May(b.example(tie).Labels, func(m int32) { b.take(m, tie) })
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit/labelindex"
 )
 
 // eligibility is the set of nodes that spread constraints of some classes count on.
@@ -24,14 +25,14 @@ func (b *build) indexEligibilities() {
 	for i := range b.eligs {
 		var needs []cluster.Requirement
 		if b.eligs[i].honor {
-			needs = neededLabels(b.eligs[i].class)
+			needs = labelindex.NeededLabels(b.eligs[i].class)
 		}
 		if len(needs) == 0 {
-			x.every = append(x.every, int32(i))
+			x.Every = append(x.Every, int32(i))
 			continue
 		}
-		least := slices.MinFunc(needs, func(r, o cluster.Requirement) int { return cmp.Compare(x.sharing(&r), x.sharing(&o)) })
-		x.add(int32(i), least.Key, least.Values...)
+		least := slices.MinFunc(needs, func(r, o cluster.Requirement) int { return cmp.Compare(x.Sharing(&r), x.Sharing(&o)) })
+		x.Add(int32(i), least.Key, least.Values...)
 	}
 }
 
@@ -58,9 +59,9 @@ func (s *State) addEligible(shape *NodeInfo, domains []int32) {
 			s.eligible[at+int(id)/64] |= 1 << (id % 64)
 		}
 	}
-	s.eligIndex.may(shape.Labels, add)
+	s.eligIndex.May(shape.Labels, add)
 	for i := range shape.InZones { // what needs a zone's label
-		s.eligIndex.may(shape.InZones[i].Labels, add)
+		s.eligIndex.May(shape.InZones[i].Labels, add)
 	}
 }
 

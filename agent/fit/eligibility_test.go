@@ -34,7 +34,7 @@ func TestEligibilityIndex(t *testing.T) {
 				}
 			}
 		}
-		indexed += len(s.eligs) - len(s.eligIndex.every)
+		indexed += len(s.eligs) - len(s.eligIndex.Every)
 	}
 	if t.Logf("%d eligibilities are indexed, %d times a node counts", indexed, takes); indexed < 1000 || takes < 1000 {
 		t.Error("the worlds try nothing")

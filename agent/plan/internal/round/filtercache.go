@@ -5,6 +5,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit/labelindex"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/unchanged"
 )
@@ -14,7 +15,7 @@ type filterCache struct {
 	gen   int
 	rows  [][]int8 // by number of classBook.shape and by node; 0: not asked yet, -1: no
 	nodes []filteredNode
-	index *fit.NodeIndex // of this round's nodes; nil: not asked yet
+	index *labelindex.NodeIndex // of this round's nodes; nil: not asked yet
 }
 
 type filteredNode struct {
@@ -82,7 +83,7 @@ func (w *State) FiltersOf(class int) ClassFilters {
 func (w *State) newFilterRow(class int) []int8 {
 	v, row := &w.Cache.filters, make([]int8, len(w.Nodes))
 	if v.index == nil {
-		v.index = fit.NewNodeIndex(len(w.Nodes), func(n int) map[string]string { return w.Nodes[n].Shape.Labels })
+		v.index = labelindex.NewNodeIndex(len(w.Nodes), func(n int) map[string]string { return w.Nodes[n].Shape.Labels })
 	}
 	if may, all := v.index.May(&w.Snapshot.Classes[class]); !all {
 		for n := range row {

@@ -1,4 +1,6 @@
-package fit
+// Package labelindex finds what a set of labels may satisfy without asking everything: selectors, node
+// affinities and nodes by the values of the labels that they need. It refuses to decide: what it finds may still not match.
+package labelindex
 
 import (
 	"cmp"
@@ -8,14 +10,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// labelIndex finds what may take a set of labels without asking what needs a value that is not among them.
-type labelIndex struct {
-	every   []int32 // may take any labels
+// Index finds what may take a set of labels without asking what needs a value that is not among them.
+type Index struct {
+	Every   []int32 // may take any labels
 	byLabel map[string]map[string][]int32
 }
 
-// add adds what takes only labels with one of these values.
-func (x *labelIndex) add(id int32, key string, values ...string) {
+// Add adds what takes only labels with one of these values.
+func (x *Index) Add(id int32, key string, values ...string) {
 	byValue := x.ofKey(key)
 	for _, v := range slices.Compact(slices.Sorted(slices.Values(values))) {
 		byValue[v] = append(byValue[v], id)
@@ -23,7 +25,7 @@ func (x *labelIndex) add(id int32, key string, values ...string) {
 }
 
 // ofKey is what has been added with a key, by value.
-func (x *labelIndex) ofKey(key string) map[string][]int32 {
+func (x *Index) ofKey(key string) map[string][]int32 {
 	if x.byLabel == nil {
 		x.byLabel = map[string]map[string][]int32{}
 	}
@@ -33,17 +35,17 @@ func (x *labelIndex) ofKey(key string) map[string][]int32 {
 	return x.byLabel[key]
 }
 
-// sharing is how many have been added with one of the values.
-func (x *labelIndex) sharing(r *cluster.Requirement) (n int) {
+// Sharing is how many have been added with one of the values.
+func (x *Index) Sharing(r *cluster.Requirement) (n int) {
 	for _, v := range r.Values {
 		n += len(x.byLabel[r.Key][v])
 	}
 	return n
 }
 
-// may calls back for whatever may take the labels.
-func (x *labelIndex) may(labels map[string]string, call func(id int32)) {
-	for _, id := range x.every {
+// May calls back for whatever may take the labels.
+func (x *Index) May(labels map[string]string, call func(id int32)) {
+	for _, id := range x.Every {
 		call(id)
 	}
 	for key, byValue := range x.byLabel {
@@ -55,9 +57,9 @@ func (x *labelIndex) may(labels map[string]string, call func(id int32)) {
 	}
 }
 
-// neededLabels lists labels of which a node needs one of the values each, or a class refuses it: nodeSelector, and what
+// NeededLabels lists labels of which a node needs one of the values each, or a class refuses it: nodeSelector, and what
 // is required In a list by the only term of the node affinity. There may be more that it needs.
-func neededLabels(c *cluster.PodClass) (list []cluster.Requirement) {
+func NeededLabels(c *cluster.PodClass) (list []cluster.Requirement) {
 	for _, key := range slices.Sorted(maps.Keys(c.NodeSelector)) {
 		list = append(list, cluster.Requirement{Key: key, Operator: "In", Values: []string{c.NodeSelector[key]}})
 	}
@@ -71,8 +73,8 @@ func neededLabels(c *cluster.PodClass) (list []cluster.Requirement) {
 	return list
 }
 
-// firstIn is a requirement In of the list; nil: there is none.
-func firstIn(list []cluster.Requirement) *cluster.Requirement {
+// FirstIn is a requirement In of the list; nil: there is none.
+func FirstIn(list []cluster.Requirement) *cluster.Requirement {
 	for i := range list {
 		if list[i].Operator == "In" {
 			return &list[i]
@@ -85,7 +87,7 @@ func firstIn(list []cluster.Requirement) *cluster.Requirement {
 type NodeIndex struct {
 	nodes int
 	label func(node int) map[string]string
-	keys  labelIndex // of the keys that a class has asked for
+	keys  Index // of the keys that a class has asked for
 }
 
 // NewNodeIndex is of so many nodes with these labels, which must not change afterwards.
@@ -95,7 +97,7 @@ func NewNodeIndex(nodes int, labels func(node int) map[string]string) *NodeIndex
 
 // May are the nodes of which some may pass a class by their labels; all: any node may. It costs the nodes once for each key.
 func (x *NodeIndex) May(c *cluster.PodClass) (nodes []int32, all bool) {
-	needs := neededLabels(c)
+	needs := NeededLabels(c)
 	if len(needs) == 0 {
 		return nil, true
 	}
@@ -104,12 +106,12 @@ func (x *NodeIndex) May(c *cluster.PodClass) (nodes []int32, all bool) {
 			x.keys.ofKey(key) // it has been asked for also where no node has it
 			for n := range x.nodes {
 				if value, has := x.label(n)[key]; has {
-					x.keys.add(int32(n), key, value)
+					x.keys.Add(int32(n), key, value)
 				}
 			}
 		}
 	}
-	least := slices.MinFunc(needs, func(r, o cluster.Requirement) int { return cmp.Compare(x.keys.sharing(&r), x.keys.sharing(&o)) })
+	least := slices.MinFunc(needs, func(r, o cluster.Requirement) int { return cmp.Compare(x.keys.Sharing(&r), x.keys.Sharing(&o)) })
 	for _, v := range least.Values {
 		nodes = append(nodes, x.keys.byLabel[least.Key][v]...)
 	}

@@ -1,4 +1,4 @@
-package fit
+package labelindex_test
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit/labelindex"
 )
 
 // TestNodeIndex: a node that may not take a class by its labels does not pass, and few others are named.
@@ -25,11 +27,11 @@ func TestNodeIndex(t *testing.T) {
 	}
 	ruledOut := 0
 	for range 200 {
-		nodes := make([]NodeInfo, 1+r.IntN(20))
+		nodes := make([]fit.NodeInfo, 1+r.IntN(20))
 		for n := range nodes {
-			nodes[n] = NodeInfo{Name: cluster.NodeName(fmt.Sprint(n)), Labels: labels()}
+			nodes[n] = fit.NodeInfo{Name: cluster.NodeName(fmt.Sprint(n)), Labels: labels()}
 		}
-		x := NewNodeIndex(len(nodes), func(n int) map[string]string { return nodes[n].Labels })
+		x := labelindex.NewNodeIndex(len(nodes), func(n int) map[string]string { return nodes[n].Labels })
 		for range 10 {
 			var c cluster.PodClass
 			if r.IntN(2) == 0 {
@@ -50,7 +52,7 @@ func TestNodeIndex(t *testing.T) {
 				if all || slices.Contains(may, int32(n)) {
 					continue
 				}
-				if ruledOut++; Passes(&c, &nodes[n]) {
+				if ruledOut++; fit.Passes(&c, &nodes[n]) {
 					t.Fatalf("node %v is ruled out and takes %+v", nodes[n].Labels, c)
 				}
 			}
