@@ -305,7 +305,7 @@ func (b *Topology) roomOn(x *dimension, n int) int64 {
 	if st := b.w.Nodes[n].State; st == round.StateOut {
 		return 0
 	}
-	most := int64(b.State.MaxFit(x.rep, n))
+	most := int64(b.hosts.MaxFit(x.rep, n))
 	if !x.antiAffinity {
 		return min(most, math.MaxInt32)
 	}

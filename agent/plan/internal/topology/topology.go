@@ -22,6 +22,7 @@ const KeyHostname = "kubernetes.io/hostname"
 type Topology struct {
 	w            *round.State
 	State        *fit.State // every node with what is on it now
+	hosts        *fit.State // the same without terms on zones: what keeps pods off a node whatever runs in other zones by then
 	volumes      *fit.State // the same classes with nothing but where their volumes can be
 	Constrained  []bool     // by class
 	Rank         []int8     // by class: the order in which pods are placed
@@ -202,13 +203,13 @@ func (b *Topology) AllowsGroup(k *round.Demand, g int) bool {
 	return !k.PerPod && (k.Domain == 0 || k.Domain == b.GroupDomain[g]) && b.Reachable(k.Class, g)
 }
 
-// NodeFilter tells on which nodes pods of a class may go with what is on the nodes now. It is not to be asked after
-// a change of State.
+// NodeFilter tells on which nodes of its domain pods of a class may go. Terms on zones do not count: a spread that closes
+// a zone now opens it when other pods of the round run elsewhere, and the zone assignment has held them.
 func (b *Topology) NodeFilter(class int) fit.NodeFilter {
 	if b == nil || !b.Constrained[class] {
 		return fit.NodeFilter{}
 	}
-	return b.State.NodeFilter(class)
+	return b.hosts.NodeFilter(class)
 }
 
 // Refused says in the scheduler's words why one more pod of a class could not go onto
@@ -254,11 +255,11 @@ func (b *Topology) HostSpread(g int) *binpack.HostSpread {
 		return nil
 	}
 	lv := &binpack.HostSpread{}
-	mark := b.State.Mark()
+	mark := b.hosts.Mark()
 	_, shape := b.w.Template(&b.w.Groups[g])
-	node := b.State.AddNode(shape, nil)
+	node := b.hosts.AddNode(shape, nil)
 	for _, x := range b.spreads {
-		most := b.State.MaxFit(x.rep, node)
+		most := b.hosts.MaxFit(x.rep, node)
 		if most < math.MaxInt32 {
 			most -= x.skew
 		} else {
@@ -266,6 +267,6 @@ func (b *Topology) HostSpread(g int) *binpack.HostSpread {
 		}
 		lv.Dims, lv.Most = append(lv.Dims, x.at), append(lv.Most, max(most, 0))
 	}
-	b.State.Rollback(mark)
+	b.hosts.Rollback(mark)
 	return lv
 }

@@ -52,9 +52,11 @@ func (b *Topology) assignZones() {
 	}
 	slices.Sort(keys)
 	cells := b.numberDomains(keys)
+	b.hosts = b.State
 	if len(keys) == 0 {
 		return
 	}
+	b.hosts = w.Fill(b.State.Within(fit.Scope{Without: func(key string) bool { return key != KeyHostname }}))
 	zones := fit.Scope{Without: func(key string) bool { return key == KeyHostname }, NoLimits: true}
 	s := &zoneAssignment{Topology: b, known: make(map[domainQuery][]candidateDomain), state: w.Fill(b.State.Within(zones)), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), placedMilliCPU: make([]int64, cells+1)}
 	s.represent()
