@@ -123,7 +123,7 @@ func (w *teller) tell(file string, s section) {
 //	set NAME target=N min=N max=N ...           the same keys for a group that is there; cpu makes a new template
 //	instance GROUP ID [phase=..] [age=10m] [addr=..] [uncreated=1]
 //	node NAME [group=G] [instance=ID] [age=1h] [cpu=.. mem=..] [ready=False] [pid=none] [addr=..] [uuid=..] [cordon=1] [mark=30s] [ours=1] [anno=k:v] [plane=1]
-//	pods NAME COUNT cpu=.. mem=.. [on=NODE] [pending=1|new] [owner=none|Kind] [pdb=..] [class keys]
+//	pods NAME COUNT cpu=.. mem=.. [from=NUMBER] [on=NODE] [pending=1|new] [owner=none|Kind] [pdb=..] [class keys]
 //	missing NAME N     gone KIND NAME     pdb NAME N     daemonset NAME cpu=.. [rev=N]; its pods: pods NAME 1 owner=DaemonSet [rev=N]
 //	pass DURATION      restart            stale WHY      policy Field=value
 //	interrupt NODE     spared NODE
@@ -434,7 +434,8 @@ func (w *teller) pods(name string, n int, kv map[string]string) {
 	if kv["ns"] != "" {
 		ns = kv["ns"]
 	}
-	for i := range n {
+	first := num(kv["from"])
+	for i := first; i < first+n; i++ {
 		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("%s/%s-%03d", ns, name, i)), UID: cluster.UID(fmt.Sprintf("%s-%d", name, i)), Class: class, Created: cluster.At(w.s.Now.Add(-dur(kv["age"]))), GracePeriod: 30,
 			Node: cluster.NodeName(kv["on"]), SafeToEvict: kv["safe"], DoNotDisrupt: kv["disrupt"] == "no", LocalStorage: kv["volume"], Mirror: kv["mirror"] != "", Gated: kv["gated"] != "", Nominated: cluster.NodeName(kv["nominated"])}
 		if p.Node == "" && kv["new"] == "" {

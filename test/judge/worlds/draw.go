@@ -67,8 +67,9 @@ type World struct {
 	Tie         map[string]yardstick.Tie // by app
 	Skew        map[string]int
 	Classes     int
-	Unpriced    bool // the agent is not told the prices
-	UIDs        int  // given so far
+	Unpriced    bool   // the agent is not told the prices
+	Expander    string // of the agent; empty: that of Policy
+	UIDs        int    // given so far
 }
 
 // Pods is how many pods wait in all.

@@ -80,11 +80,11 @@ func nodeTerm(key, value string) corev1.NodeSelectorTerm {
 	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}
 }
 
-// helpable is how many pods kube-scheduler would bind if every group got a few machines more.
+// helpable is how many pods kube-scheduler would bind if every group got a few machines more, as far as its maximum allows.
 func (p *player) helpable(waiting []*corev1.Pod) (int, error) {
 	const few = 3
 	for g := range p.w.Groups {
-		for range few {
+		for range min(few, p.w.Groups[g].Max-p.w.Groups[g].Target) {
 			p.w.addMachine(g)
 		}
 	}

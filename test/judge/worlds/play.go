@@ -283,7 +283,9 @@ func Ours(p *player, waiting []*corev1.Pod) []int {
 		}
 	}
 	before := usage()
-	got, memory := plan.Decide(s, p.memory, Policy)
+	policy := Policy
+	policy.Expander = cmp.Or(p.w.Expander, policy.Expander)
+	got, memory := plan.Decide(s, p.memory, policy)
 	took := usage() - before
 	p.memory, p.decided = memory, max(took, 1)
 	out := make([]int, len(p.w.Groups))

@@ -47,7 +47,7 @@ func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 		rest[c] = n - stuck[c]
 	}
 	s := j.solution(trial{machines: nothing, all: nothing})
-	if len(rest) > 0 && !j.overtaken(rest) {
+	if len(rest) > 0 && !j.overtaken(rest, stuck) {
 		return nil
 	}
 	s.Overtaken = rest
@@ -56,9 +56,9 @@ func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 
 // overtaken tells whether a purchase for some pods is useless now: when its machines and the upcoming ones have joined,
 // kube-scheduler would put the pods that count on the upcoming ones on all of them, and these pods would find none that they may
-// use. No pod waits longer for the others than a machine may take to join. The contents are off their machines afterwards.
+// use; stuck are the pods beside them that no purchase helps. No pod waits longer for the others than a machine may take to join. The contents are off their machines afterwards.
 // It costs coverLeft and a binding of all pods.
-func (j *judge) overtaken(rest map[int]int) bool {
+func (j *judge) overtaken(rest, stuck map[int]int) bool {
 	due := time.Time{}
 	for _, q := range j.waits {
 		if end := q.created.Time().Add(j.w.Policy.MaxNodeProvisionTime); rest[q.class] > 0 && (due.IsZero() || end.Before(due)) {
@@ -81,7 +81,7 @@ func (j *judge) overtaken(rest map[int]int) bool {
 		left[r.class] += r.n - j.sim.Bind(r.class, r.n)
 	}
 	for c, n := range rest {
-		if left[c] < n {
+		if left[c] < n+stuck[c] {
 			return false
 		}
 	}

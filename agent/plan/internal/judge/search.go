@@ -74,8 +74,8 @@ func (j *judge) unlessReserved(s *packing.Solution) (best, without *packing.Solu
 
 // JudgePacked returns a packing where kube-scheduler leaves nobody on it, else the packing
 // with what it lacks bought at once, if that is cheaper than later. The groups stay those of
-// the expander as far as they go. Where only the size of machines tells and it differs, the search looks for a
-// purchase that saves more than wasteMargin; it costs choose then.
+// the expander as far as they go. Where only the size of machines tells and it differs, or pods
+// are spread over zones, the search looks for a purchase in as many zones that saves more than wasteMargin; it costs choose then.
 func (w *Round) JudgePacked(best *packing.Solution) *packing.Solution {
 	cost, margin := w.Costs()
 	if best.Bought() == 0 || cost == nil || !w.Judgeable() {
@@ -90,8 +90,8 @@ func (w *Round) JudgePacked(best *packing.Solution) *packing.Solution {
 	if ok {
 		t = j.confirm(j.repaired(t, &trial{lost: math.MaxInt}), nil)
 	}
-	if ok && margin > 0 && !j.sameSize() {
-		if c, ok := j.choose(); ok && c.better(&t) && (c.lost < t.lost || c.score < t.score*(1-margin)) {
+	if ok && margin > 0 && (j.zonesInUse != nil || !j.sameSize()) {
+		if c, ok := j.choose(); ok && c.better(&t) && j.keepsZones(c.machines, packed) && (c.lost < t.lost || c.score < t.score*(1-margin)) {
 			t = c
 		}
 	}
@@ -109,6 +109,24 @@ func (w *Round) JudgePacked(best *packing.Solution) *packing.Solution {
 	}
 	best, _ = j.unlessReserved(best)
 	return best
+}
+
+// keepsZones tells whether a purchase has machines in each zone without a node in which another has some, where pods are spread over
+// zones: without prices a spread is worth machines. It costs G.
+func (j *judge) keepsZones(x, other []int) bool {
+	if j.zonesInUse == nil {
+		return true
+	}
+	used, domains := slices.Clone(j.zonesInUse), j.w.Topology.GroupDomain
+	for g, n := range x {
+		used[domains[g]] = used[domains[g]] || n > 0
+	}
+	for g, n := range other {
+		if n > 0 && !used[domains[g]] {
+			return false
+		}
+	}
+	return true
 }
 
 // sameSize tells whether all groups that may be bought cost the same and have the same room. It costs G.

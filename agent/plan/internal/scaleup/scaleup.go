@@ -8,6 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/judge"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -19,6 +20,7 @@ import (
 type Planner struct {
 	*judge.Round
 	keysByAllocation [][]cluster.PodKey // room for named and merge
+	closed           []int              // by demand: see applyToTopology
 	refusals         refusalLists
 	zones            zoneBlame
 }
@@ -115,14 +117,35 @@ func (w *Planner) applySolution(a *packing.Solution) {
 }
 
 // applyToTopology puts the constrained pods of the solution that was taken where they are to go, so that
-// what is asked from then on is asked of the world as planned.
+// what is asked from then on is asked of the world as planned. Where pods count on machines, it finds by demand how many of those on nodes
+// a term about other pods keeps off until these run.
 func (w *Planner) applyToTopology(a *packing.Solution) {
 	b := w.Topology
+	w.closed = make([]int, len(w.Demands))
 	if b == nil {
 		return
 	}
-	for i := range a.Bins {
-		pl := &a.Bins[i]
+	later := make([]packing.Bin, 0, len(a.Bins)) // as bins, with what they still get
+	machines := false
+	for _, pl := range a.Bins {
+		if pl.Node < 0 || w.Nodes[pl.Node].State == round.StateUpcoming {
+			machines = machines || len(pl.Portions) > 0
+			later = append(later, pl)
+			continue
+		}
+		rest := packing.Bin{Node: pl.Node}
+		for _, t := range pl.Portions {
+			if class := w.Demands[t.Item].Class; b.Constrained[class] {
+				n := min(t.N, b.State.MaxFit(class, pl.Node))
+				b.State.Put(class, pl.Node, n)
+				w.closed[t.Item] += t.N - n
+				rest.Portions = append(rest.Portions, binpack.Portion{Item: t.Item, N: t.N - n})
+			}
+		}
+		later = append(later, rest)
+	}
+	for i := range later {
+		pl := &later[i]
 		node := pl.Node
 		if node < 0 {
 			gr := &w.Groups[pl.Group]
@@ -134,6 +157,9 @@ func (w *Planner) applyToTopology(a *packing.Solution) {
 				b.State.Put(class, node, t.N)
 			}
 		}
+	}
+	if !machines {
+		clear(w.closed)
 	}
 }
 
@@ -193,8 +219,11 @@ func (w *Planner) explain(a *packing.Solution) {
 				groups = append(groups, string(w.Groups[s.Group].ID))
 			}
 		}
-		if a.On[i] > 0 {
-			w.HeldPods(k, a.On[i], decision.RuleRoomOnNode, w.roomWords(k.Class))
+		if n := a.On[i] - w.closed[i]; n > 0 {
+			w.HeldPods(k, n, decision.RuleRoomOnNode, w.roomWords(k.Class))
+		}
+		if n := w.closed[i]; n > 0 {
+			w.HeldPods(k, n, decision.RuleRoomOnNode, "there is room on a node, which its topology spread or affinity opens when the pods that count on machines run: the scheduler will place it then")
 		}
 		if coming > 0 {
 			w.HeldPods(k, coming, decision.RuleRoomUpcoming, "counts on a machine that is coming in group "+strings.Join(groups, ", "))

@@ -21,9 +21,9 @@ type zoneAssignment struct {
 	usable         []bool // by group
 	rep            []int  // by group: its machine in state
 	groups         [][]int
-	placedMilliCPU []int64   // by domain: the pods that are put there, in milli cores
-	nodes          [][]int   // by domain
-	sizeCost       []float64 // by group, of a machine
+	placedMilliCPU []int64      // by domain: the pods that are put there, in milli cores
+	rooms          [][]zoneRoom // by domain
+	sizeCost       []float64    // by group, of a machine
 	known          map[domainQuery][]candidateDomain
 	found          []candidateDomain // room for candidates
 }
@@ -56,9 +56,9 @@ func (b *Topology) assignZones() {
 	if len(keys) == 0 {
 		return
 	}
-	b.hosts = w.Fill(b.State.Within(fit.Scope{Without: func(key string) bool { return key != KeyHostname }}))
+	b.hosts = w.Fill(b.State.Within(fit.Scope{Without: zoneKey}))
 	zones := fit.Scope{Without: func(key string) bool { return key == KeyHostname }, NoLimits: true}
-	s := &zoneAssignment{Topology: b, known: make(map[domainQuery][]candidateDomain), state: w.Fill(b.State.Within(zones)), groups: make([][]int, cells+1), nodes: make([][]int, cells+1), placedMilliCPU: make([]int64, cells+1)}
+	s := &zoneAssignment{Topology: b, known: make(map[domainQuery][]candidateDomain), state: w.Fill(b.State.Within(zones)), groups: make([][]int, cells+1), placedMilliCPU: make([]int64, cells+1)}
 	s.represent()
 	order, most, steps := make([]int, 0, len(w.Demands)), 0, 0
 	for i := range w.Demands {
@@ -106,11 +106,7 @@ func (s *zoneAssignment) represent() {
 		s.rep[g] = s.state.AddNode(shape, nil)
 		s.groups[s.GroupDomain[g]] = append(s.groups[s.GroupDomain[g]], g)
 	}
-	for n := range w.Nodes {
-		if st := w.Nodes[n].State; st == round.StateReady || st == round.StateUpcoming {
-			s.nodes[s.NodeDomain[n]] = append(s.nodes[s.NodeDomain[n]], n)
-		}
-	}
+	s.collectRooms()
 	s.sizeCost = make([]float64, len(w.Groups))
 	for g := range w.Groups {
 		s.sizeCost[g] = w.Groups[g].SizeCost()
@@ -138,8 +134,9 @@ type candidateDomain struct {
 	group   int     // -1: an existing node
 	room    int     // pods of the class that can go there at most
 	cost    float64 // of a pod
+	per     int     // pods of the class on one machine of group
+	free    int     // pods of the class that rooms of the domain still take: see zoneRoom
 	taken   int
-	onNodes int // pods that counted on nodes in the round that reserved, and still can: see nodeRoom
 }
 
 // domainQuery is all that candidates look at of a demand, where its volumes do not matter.
@@ -192,11 +189,12 @@ func (s *zoneAssignment) lookFor(out []candidateDomain, k *round.Demand) []candi
 			}
 			p.room = min(p.room+(gr.Upcoming+gr.Grow+more)*per, math.MaxInt32)
 			if cost := s.sizeCost[g] * shareOf(size, empty); cost < p.cost {
-				p.machine, p.group, p.cost = s.rep[g], g, cost
+				p.machine, p.group, p.cost, p.per = s.rep[g], g, cost, min(per, s.onMachine(k.Class, g))
 			}
 		}
-		for _, n := range s.nodes[cell] {
-			if p.room >= k.Count() {
+		for r := range s.rooms[cell] {
+			n := s.rooms[cell][r].node
+			if p.room >= k.Count() || n < 0 {
 				break
 			}
 			if room := w.Nodes[n].Room; filters.May(n) && binpack.Fits(room, size) && filters.Passes(n) {
@@ -243,9 +241,7 @@ func (s *zoneAssignment) assign(out []round.Demand, k *round.Demand) []round.Dem
 	}
 	keys := s.placeReserved(k, spots, parts)
 	left := len(keys) + k.Expected
-	if len(keys) < len(k.Keys) {
-		s.nodeRoom(k, spots, left)
-	}
+	s.measureRooms(k.Class, left, spots)
 	weight := s.weight(k.Class)
 	bound := HasZoneTerms(&s.w.Snapshot.Classes[k.Class]) || len(spots) == 1
 	for left > 0 {
@@ -256,15 +252,18 @@ func (s *zoneAssignment) assign(out []round.Demand, k *round.Demand) []round.Dem
 		p, n := &spots[best], 1
 		if most == math.MaxInt32 && bound { // nothing is counted: as well all at once
 			n = min(left, p.room)
-			if p.onNodes > 0 {
-				n = min(n, p.onNodes)
+			if p.free > 0 {
+				n = min(n, p.free)
 			}
 		}
 		s.state.Put(k.Class, p.machine, n)
 		s.Assignment = append(s.Assignment, assignmentStep{int32(k.Class), int32(p.domain), int32(n)})
 		p.room -= n
 		p.taken += n
-		p.onNodes = max(p.onNodes-n, 0)
+		p.free -= n
+		for p.free < 0 {
+			p.free += max(p.per, 1)
+		}
 		s.placedMilliCPU[p.domain] += int64(n) * weight
 		named := min(n, len(keys))
 		parts[best].Keys = append(parts[best].Keys, keys[:named]...)
@@ -274,6 +273,7 @@ func (s *zoneAssignment) assign(out []round.Demand, k *round.Demand) []round.Dem
 	}
 	for i := range parts {
 		slices.Sort(parts[i].Keys)
+		s.fill(k.Class, &spots[i])
 	}
 	kept := slices.DeleteFunc(parts, func(x round.Demand) bool { return x.Count() == 0 })
 	out = out[:len(out)-len(spots)+len(kept)]
@@ -309,34 +309,14 @@ func (s *zoneAssignment) placeReserved(k *round.Demand, spots []candidateDomain,
 		s.state.Put(k.Class, s.rep[g], 1)
 		s.Assignment = append(s.Assignment, assignmentStep{int32(k.Class), int32(s.GroupDomain[g]), 1})
 		spots[i].room--
-		spots[i].taken++
+		s.putReserved(k.Class, g)
 		s.placedMilliCPU[spots[i].domain] += weight // the others of its class go where they went in the round that reserved
 		parts[i].Keys = append(parts[i].Keys, key)
 	}
 	return keys
 }
 
-// nodeRoom finds out how many pods of a class the nodes of each domain take, up to a number. Where
-// others of the class keep their reservations, the rest counted on nodes, and goes on doing so:
-// in another domain it would need a machine that nobody bought.
-// It costs the nodes.
-func (s *zoneAssignment) nodeRoom(k *round.Demand, spots []candidateDomain, most int) {
-	size, filters := s.w.Dimensions.Class(k.Class), s.w.FiltersOf(k.Class)
-	for i := range spots {
-		p := &spots[i]
-		for _, n := range s.nodes[p.domain] {
-			if p.onNodes >= most {
-				break
-			}
-			if fits := binpack.MaxFit(s.w.Nodes[n].Room, size); fits > 0 && filters.Passes(n) {
-				p.onNodes += fits
-			}
-		}
-		p.onNodes = min(p.onNodes, p.room)
-	}
-}
-
-// next is the domain for one more pod: where nodes have room for pods that counted on them, then
+// next is the domain for one more pod: where room costs nothing more, then
 // where the class's own spread leaves most room, then the cheapest, then the emptiest. One that is
 // not bound to zones and is only counted by others goes where the fewest of its like are.
 func (s *zoneAssignment) next(class int, spots []candidateDomain, bound bool) (best, most int) {
@@ -355,8 +335,8 @@ func (s *zoneAssignment) next(class int, spots []candidateDomain, bound bool) (b
 			continue
 		}
 		b := &spots[best]
-		if (p.onNodes > 0) != (b.onNodes > 0) {
-			if p.onNodes > 0 {
+		if (p.free > 0) != (b.free > 0) {
+			if p.free > 0 {
 				best, most = i, n
 			}
 			continue
