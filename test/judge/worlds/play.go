@@ -26,6 +26,7 @@ type Result struct {
 	Machines  int
 	Rounds    int // purchases
 	Early     int // machines that were bought while others of a purchase had still to join
+	Again     int // machines that the next round would have bought while none of a purchase had joined
 	First     int // pods that the first purchase of each wave was for
 	LeftFirst int // of them, those that kube-scheduler left after it
 	Stuck     int // of those, the ones that were left at the end of their wave: no purchase helped them
@@ -50,6 +51,7 @@ type player struct {
 	now     time.Time
 	memory  decision.Memory
 	decided time.Duration // of the last decision, where that is known without what it takes to ask
+	again   bool          // the buyer is asked again before a machine joins, as the next round does
 	stages  int           // in how many parts the machines of a purchase join, with a decision between them; 0 and 1: all at once
 	failed  error         // a peer's; it ends the play
 	result  Result
@@ -91,6 +93,9 @@ func (p *player) play(buy buyer) (waiting []*corev1.Pod, err error) {
 				break
 			}
 			p.result.Rounds++
+			if p.again {
+				p.result.Again += sum(buy(p, waiting))
+			}
 			n := len(waiting)
 			if waiting, err = p.joinAll(ordered, waiting, buy); err != nil {
 				return waiting, err
@@ -106,6 +111,13 @@ func (p *player) play(buy buyer) (waiting []*corev1.Pod, err error) {
 	}
 	p.result.Left = len(waiting)
 	return waiting, nil
+}
+
+func sum(machines []int) (n int) {
+	for _, k := range machines {
+		n += k
+	}
+	return n
 }
 
 // countRefused counts the claims that kube-scheduler refuses, whatever it would score: pods that no order of binding puts on
