@@ -25,6 +25,7 @@ type zoneAssignment struct {
 	rooms          [][]zoneRoom // by domain
 	sizeCost       []float64    // by group, of a machine
 	known          map[domainQuery][]candidateDomain
+	perMachine     map[[2]int]int    // by class and group: see onMachine
 	found          []candidateDomain // room for candidates
 }
 
@@ -58,7 +59,7 @@ func (b *Topology) assignZones() {
 	}
 	b.hosts = w.Fill(b.State.Within(fit.Scope{Without: zoneKey}))
 	zones := fit.Scope{Without: func(key string) bool { return key == KeyHostname }, NoLimits: true}
-	s := &zoneAssignment{Topology: b, known: make(map[domainQuery][]candidateDomain), state: w.Fill(b.State.Within(zones)), groups: make([][]int, cells+1), placedMilliCPU: make([]int64, cells+1)}
+	s := &zoneAssignment{Topology: b, known: make(map[domainQuery][]candidateDomain), perMachine: make(map[[2]int]int), state: w.Fill(b.State.Within(zones)), groups: make([][]int, cells+1), placedMilliCPU: make([]int64, cells+1)}
 	s.represent()
 	order, most, steps := make([]int, 0, len(w.Demands)), 0, 0
 	for i := range w.Demands {

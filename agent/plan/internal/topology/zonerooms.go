@@ -59,10 +59,15 @@ func (s *zoneAssignment) takes(class, g int) bool {
 
 // onMachine is how many pods of a class the terms on hosts let onto one empty machine of a group.
 func (s *zoneAssignment) onMachine(class, g int) int {
-	mark := s.hosts.Mark()
-	defer s.hosts.Rollback(mark)
-	_, shape := s.w.Template(&s.w.Groups[g])
-	return s.hosts.MaxFit(class, s.hosts.AddNode(shape, nil))
+	n, known := s.perMachine[[2]int{class, g}]
+	if !known {
+		mark := s.hosts.Mark()
+		_, shape := s.w.Template(&s.w.Groups[g])
+		n = s.hosts.MaxFit(class, s.hosts.AddNode(shape, nil))
+		s.hosts.Rollback(mark)
+		s.perMachine[[2]int{class, g}] = n
+	}
+	return n
 }
 
 // measureRooms finds how many pods of a class the rooms of each domain take, at most so many. It costs the rooms.
