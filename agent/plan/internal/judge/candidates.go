@@ -36,8 +36,29 @@ func (j *judge) candidates() (out []candidate) {
 	for _, x := range covers[1:] {
 		add(x)
 	}
+	add(j.overZones(covers[0]))
 	slices.SortStableFunc(out[rules:], func(a, b candidate) int { return cmp.Compare(a.price, b.price) })
 	return out
+}
+
+// overZones is a purchase with the machines of equal groups shared out evenly, where pods are spread over zones: pods that may go anywhere
+// leave room for them in each zone then. It costs the square of G.
+func (j *judge) overZones(x []int) []int {
+	if j.zonesInUse == nil {
+		return x
+	}
+	x = slices.Clone(x)
+	for _, g := range j.groups {
+		same := slices.DeleteFunc(slices.Clone(j.groups), func(o int) bool { return j.cost[o] != j.cost[g] || !slices.Equal(j.rooms[o], j.rooms[g]) })
+		n := 0
+		for _, o := range same {
+			n += x[o]
+		}
+		for k, o := range same {
+			x[o] = (n + k) / len(same)
+		}
+	}
+	return x
 }
 
 // waiting is what the queue holds, by class.
