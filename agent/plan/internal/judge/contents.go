@@ -56,7 +56,8 @@ func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 
 // overtaken tells whether a purchase for some pods is useless now: when its machines and the upcoming ones have joined,
 // kube-scheduler would put the pods that count on the upcoming ones on all of them, and these pods would find none that they may
-// use; stuck are the pods beside them that no purchase helps. No pod waits longer for the others than a machine may take to join. The contents are off their machines afterwards.
+// use; stuck are the pods beside them that no purchase helps. No pod waits longer for the others than a machine may take to join. The
+// contents are off their machines afterwards.
 // It costs coverLeft and a binding of all pods.
 func (j *judge) overtaken(rest, stuck map[int]int) bool {
 	due := time.Time{}

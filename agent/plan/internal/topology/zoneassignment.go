@@ -190,7 +190,7 @@ func (s *zoneAssignment) lookFor(out []candidateDomain, k *round.Demand) []candi
 			}
 			p.room = min(p.room+(gr.Upcoming+gr.Grow+more)*per, math.MaxInt32)
 			if cost := s.sizeCost[g] * shareOf(size, empty); cost < p.cost {
-				p.machine, p.group, p.cost, p.per = s.rep[g], g, cost, min(per, s.onMachine(k.Class, g))
+				p.machine, p.group, p.cost = s.rep[g], g, cost
 			}
 		}
 		for r := range s.rooms[cell] {

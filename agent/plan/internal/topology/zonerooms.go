@@ -27,12 +27,17 @@ func (s *zoneAssignment) collectRooms() {
 	}
 	for g := range w.Groups {
 		if s.usable[g] {
-			empty, _ := w.Template(&w.Groups[g])
 			for range w.Groups[g].Upcoming + w.Groups[g].Grow {
-				s.rooms[s.GroupDomain[g]] = append(s.rooms[s.GroupDomain[g]], zoneRoom{node: -1, group: g, room: empty})
+				s.rooms[s.GroupDomain[g]] = append(s.rooms[s.GroupDomain[g]], s.machine(g))
 			}
 		}
 	}
+}
+
+// machine is an empty machine of a group.
+func (s *zoneAssignment) machine(g int) zoneRoom {
+	empty, _ := s.w.Template(&s.w.Groups[g])
+	return zoneRoom{node: -1, group: g, room: empty}
 }
 
 // fits is how many pods of a class a room takes.
@@ -70,10 +75,15 @@ func (s *zoneAssignment) onMachine(class, g int) int {
 	return n
 }
 
-// measureRooms finds how many pods of a class the rooms of each domain take, at most so many. It costs the rooms.
+// measureRooms finds how many pods of a class the rooms of each domain take, at most so many, and how many one more machine. It costs the
+// rooms.
 func (s *zoneAssignment) measureRooms(class, most int, spots []candidateDomain) {
 	for i := range spots {
 		p := &spots[i]
+		if p.group >= 0 {
+			r := s.machine(p.group)
+			p.per = s.fits(class, &r)
+		}
 		rooms := s.rooms[p.domain]
 		for r := range rooms {
 			if p.free >= most {
@@ -93,9 +103,8 @@ func (s *zoneAssignment) fill(class int, p *candidateDomain) {
 		left -= s.put(class, left, &s.rooms[p.domain][r])
 	}
 	for left > 0 && p.per > 0 {
-		empty, _ := s.w.Template(&s.w.Groups[p.group])
-		r := zoneRoom{node: -1, group: p.group, room: empty}
-		left -= s.put(class, left, &r)
+		r := s.machine(p.group)
+		left -= s.put(class, left, &r) // as many as per, or the rest
 		s.rooms[p.domain] = append(s.rooms[p.domain], r)
 	}
 }
