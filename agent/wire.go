@@ -156,6 +156,7 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	if err != nil {
 		return nil, err
 	}
+	a.observer.ProvisionTime = cfg.Scaling.MaxNodeProvisionTime
 	a.leadership = election.New(cfg.Lease, election.Deps{Identity: a.identity, Client: leaseClient, Log: a.entry("lease"), Heard: a.observer.APIServerAnswered, Writes: cloud,
 		Loaded: a.loaded, Leads: func() { a.observer.Wake(observe.Soon) }})
 	var stop func()

@@ -84,9 +84,9 @@ func (r *round) terminated(a decision.Terminate, err error, kind string, start t
 	switch {
 	case err != nil && kind == provider.Busy.String():
 	case err != nil && a.Node != "":
-		r.Recorder.Eventf(nodeRef(a.Node), corev1.EventTypeWarning, "ScaleDownFailed", "failed to delete instance %s: %v", a.Instance, err)
+		r.Recorder.Eventf(NodeRef(a.Node), corev1.EventTypeWarning, "ScaleDownFailed", "failed to delete instance %s: %v", a.Instance, err)
 	case a.Node != "":
-		r.Recorder.Eventf(nodeRef(a.Node), corev1.EventTypeNormal, "ScaleDown", "node removed by the autoscaler: %s", a.Why)
+		r.Recorder.Eventf(NodeRef(a.Node), corev1.EventTypeNormal, "ScaleDown", "node removed by the autoscaler: %s", a.Why)
 	case err != nil:
 		r.Recorder.Eventf(StatusObject, corev1.EventTypeWarning, "DeleteUnregisteredFailed", "failed to delete unregistered instance %s: %v", a.Instance, err)
 	default:

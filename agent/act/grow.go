@@ -34,7 +34,7 @@ func PodRef(key cluster.PodKey, uid cluster.UID) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: namespace, Name: name, UID: kubeUID(uid)}
 }
 
-// nodeRef names a node for an event, with the node's name as UID, as kubelets do.
-func nodeRef(name cluster.NodeName) *corev1.ObjectReference {
+// NodeRef names a node for an event, with the node's name as UID, as kubelets do.
+func NodeRef(name cluster.NodeName) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: string(name), UID: kubeUID(cluster.UID(name))}
 }

@@ -46,10 +46,10 @@ func (r *round) mark(ctx context.Context, a decision.Action) {
 		log := r.Log.WithFields(logrus.Fields{"node": string(a.Node), "rule": a.Rule, "why": a.Why})
 		r.done(cluster.Outcome{Action: "cordon", Node: a.Node}, err, reason(err), start, log, fmt.Sprintf("cordon %s", a.Node))
 		if err != nil {
-			r.Recorder.Eventf(nodeRef(a.Node), corev1.EventTypeWarning, "ScaleDownFailed", "failed to mark the node as toBeDeleted/unschedulable: %v", err)
+			r.Recorder.Eventf(NodeRef(a.Node), corev1.EventTypeWarning, "ScaleDownFailed", "failed to mark the node as toBeDeleted/unschedulable: %v", err)
 			return
 		}
-		r.Recorder.Eventf(nodeRef(a.Node), corev1.EventTypeNormal, "ScaleDown", "marked the node as toBeDeleted/unschedulable: %s", a.Why)
+		r.Recorder.Eventf(NodeRef(a.Node), corev1.EventTypeNormal, "ScaleDown", "marked the node as toBeDeleted/unschedulable: %s", a.Why)
 	case decision.SoftTaint:
 		change := soften
 		if a.Off {
@@ -63,7 +63,7 @@ func (r *round) mark(ctx context.Context, a decision.Action) {
 		log := r.Log.WithFields(logrus.Fields{"node": string(a.Node), "rule": a.Rule, "why": a.Why})
 		r.done(cluster.Outcome{Action: "uncordon", Node: a.Node}, err, reason(err), start, log, fmt.Sprintf("uncordon %s", a.Node))
 		if err == nil {
-			r.Recorder.Eventf(nodeRef(a.Node), corev1.EventTypeNormal, "ScaleDownCancelled", "the node stays: %s", a.Why)
+			r.Recorder.Eventf(NodeRef(a.Node), corev1.EventTypeNormal, "ScaleDownCancelled", "the node stays: %s", a.Why)
 		}
 	}
 }

@@ -22,6 +22,8 @@ type Node struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"` // only those of the names above and karpenter.sh/do-not-disrupt
 	Taints      []Taint           `json:"taints,omitempty"`
+	// OperatorTaints are those of Taints that a person set, as far as the API server tells.
+	OperatorTaints []Taint `json:"operatorTaints,omitempty"`
 	// Unschedulable is spec.unschedulable (a cordon).
 	Unschedulable bool      `json:"unschedulable,omitempty"`
 	Capacity      Resources `json:"capacity"`

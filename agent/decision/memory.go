@@ -66,6 +66,8 @@ type Memory struct {
 	Backoff []Backoff `json:"backoff,omitempty"`
 	// Unregistered is since when an instance has been seen without a Node.
 	Unregistered map[cluster.InstanceID]time.Time `json:"unregistered,omitempty"`
+	// Starting is what young nodes have to lose or to get before pods that wait for it can use them.
+	Starting map[cluster.NodeName]Start `json:"starting,omitempty"`
 	// Draining is since when a node has carried our mark.
 	Draining map[cluster.NodeName]time.Time `json:"draining,omitempty"`
 	// Emptied is since when a marked node that somebody delays has had nothing to move.

@@ -115,8 +115,10 @@ type Policy struct {
 	ExpendablePodsCutoff        int32         `split_words:"true" default:"-10" range:"any" desc:"Pods of a lower priority bring no machine and keep none."`
 	NewPodDelay                 time.Duration `split_words:"true" default:"0s" desc:"Age before which no machine is bought for a pod."`
 	BurstHold                   time.Duration `split_words:"true" default:"15s" desc:"How long the pods that come after the first purchase of a burst may wait to be bought for together; 0s: not at all."`
-	MaxNodeProvisionTime        time.Duration `split_words:"true" default:"15m" range:"1s.." desc:"How long an instance may take to become a Node before it is ended."`
+	MaxNodeProvisionTime        time.Duration `split_words:"true" default:"15m" range:"1s.." desc:"How long an instance may take to become a Node before it is ended, and a young Node to become what its template says."`
 	MaxNodeStartupTime          time.Duration `split_words:"true" default:"15m" desc:"How long a new Node may take to become Ready before it counts as unready."`
+	StartupTaints               []string      `split_words:"true" desc:"Keys of taints that young nodes lose by themselves and that no template has, whoever sets them, comma-separated."`
+	StatusTaints                []string      `split_words:"true" desc:"Keys of taints that tell the state of a node: no template has them, and pods never count on their end, comma-separated."`
 	BackoffInitial              time.Duration `split_words:"true" default:"5m" desc:"First pause of a group after a failure to start machines; it doubles with each further one."`
 	BackoffMax                  time.Duration `split_words:"true" default:"30m" desc:"Longest pause of a group after failures."`
 	BackoffReset                time.Duration `split_words:"true" default:"3h" desc:"Time without failures after which pauses start small again."`

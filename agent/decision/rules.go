@@ -45,6 +45,9 @@ const (
 	RuleInstanceMin = "I4" // an instance that should go cannot: the group is at its minimum
 	RuleShort       = "I5" // the cloud has not delivered the target in its time
 
+	RuleStarting     = "I6" // a node has joined, and a taint, or a label, a resource or a volume limit that it lacks, sets it apart from its group's machines: that is passing, and pods count on the node
+	RuleNeverStarted = "I7" // a node has not become in its time what its group's machines are: what it shows is the truth
+
 	RuleUnneeded    = "D1"  // the node's pods have room elsewhere, for long enough
 	RuleUnready     = "D2"  // the node has not been Ready for long enough
 	RuleUnneededFor = "D3"  // unneeded, but not for long enough yet

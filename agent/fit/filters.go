@@ -186,6 +186,12 @@ func Startup(t cluster.Taint) bool {
 	return false
 }
 
+// Status tells whether a taint says by its prefix that it tells the state of a node: it says
+// nothing of the group's next node, and nothing of its own end.
+func Status(t cluster.Taint) bool {
+	return strings.HasPrefix(t.Key, "status-taint.cluster-autoscaler.kubernetes.io/")
+}
+
 // WithoutStartupTaints returns the taints that stay: all but the startup ones.
 func WithoutStartupTaints(ts []cluster.Taint) []cluster.Taint {
 	if !slices.ContainsFunc(ts, Startup) {

@@ -22,7 +22,7 @@ type corrected struct {
 
 // correctGroups corrects the groups' templates. Callers hold o.mu.
 func (o *Observer) correctGroups(groups []cluster.NodeGroup, seen template.Evidence, now time.Time) {
-	seen.Specs = o.inventory.Specs()
+	seen.Specs, seen.ProvisionTime = o.inventory.Specs(), o.ProvisionTime
 	groups, advice := template.Correct(slices.Clone(groups), seen, o.corrections, now)
 	for g, text := range advice {
 		if o.loggedAdvice[g] != text {
@@ -30,7 +30,7 @@ func (o *Observer) correctGroups(groups []cluster.NodeGroup, seen template.Evide
 		}
 	}
 	o.loggedAdvice = advice
-	o.corrected = corrected{groups: groups, validUntil: template.ValidUntil(seen.Nodes, now)}
+	o.corrected = corrected{groups: groups, validUntil: template.ValidUntil(groups, seen, now)}
 }
 
 // withReadTimes returns the groups with the times of their last reads.

@@ -49,6 +49,10 @@ const (
 // Observer connects the informers to a store and makes Snapshots of the store and the
 // inventory.
 type Observer struct {
+	// ProvisionTime is how long a machine may take to become what its group's machines are, where
+	// its group does not say; to be set before Start.
+	ProvisionTime time.Duration
+
 	cfg       Config
 	log       *logrus.Entry
 	inventory *inventory.Inventory
@@ -192,12 +196,13 @@ func (o *Observer) ReadOnlySnapshot() cluster.Snapshot {
 	stale := o.Stale()
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	now := time.Now() // of templates and decision alike: a node is young for both or for neither
 	known := o.corrected.nodeVersion
-	if o.corrected.inventoryVersion != version || !time.Now().Before(o.corrected.validUntil) {
+	if o.corrected.inventoryVersion != version || !now.Before(o.corrected.validUntil) {
 		known = -1
 	}
 	s, nodeVersion, evidence := o.store.Snapshot(known)
-	s.Now, s.Stale = time.Now(), stale
+	s.Now, s.Stale = now, stale
 	if evidence != nil {
 		o.correctGroups(groups, *evidence, s.Now)
 		o.corrected.inventoryVersion, o.corrected.nodeVersion = version, nodeVersion

@@ -64,6 +64,7 @@ func lookOnce(ctx context.Context, cfg config.Config, log *logrus.Logger) (look,
 	if err != nil {
 		return look{}, err
 	}
+	observer.ProvisionTime = cfg.Scaling.MaxNodeProvisionTime
 	observer.Start(ctx)
 	synced, stop := context.WithTimeout(ctx, limit)
 	defer stop()
@@ -82,7 +83,6 @@ func lookOnce(ctx context.Context, cfg config.Config, log *logrus.Logger) (look,
 	reads.RestoreSpecs(kept.Specs)
 	observer.RestoreCorrections(kept.Corrections)
 	snapshot := observer.Snapshot()
-	snapshot.Now = time.Now()
 	policy := cfg.Scaling
 	policy.Headroom = settings.Headroom(snapshot.Now)
 	if plan.UsesPriorities(policy.Expander) {

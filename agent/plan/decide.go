@@ -42,6 +42,7 @@ var steps = []struct {
 	{"remember what DaemonSets take of machines", func(r *run) { r.Next.DaemonPods = r.Shares().Remember(r.Dimensions, r.Now, r.Reached) }},
 	{"count what every group has and what is upcoming", func(r *run) { r.Account() }},
 	{"count upcoming machines that nobody reserved", func(r *run) { r.CountOrphanedUpcoming() }},
+	{"tell which nodes are still starting", func(r *run) { r.TellStarting() }},
 	{"judge the cluster's health", func(r *run) { r.Health(); r.up.CheckExpanders() }},
 	{"terminate instances that never became nodes", func(r *run) { r.down.ReapInstances() }},
 	{"name the groups that are left out of their balance set", func(r *run) { growth.JudgeBalance(r.State) }},

@@ -16,6 +16,7 @@ import (
 //
 //	headroom NAME COUNT cpu=.. mem=.. [select=k:v] [machine=GROUP] [from=10m to=1h]
 //	priorities PRIORITY:REGEX ...     priorities fault WORDS
+//	shows NODE [taints=k:v:Effect,..|none] [operator=k:v:Effect] [lacks=label,..] [has=k:v] [gpu=N] [disks=N]
 func (w *teller) wish(f []string, kv map[string]string) bool {
 	switch f[0] {
 	case "headroom":
@@ -41,10 +42,30 @@ func (w *teller) wish(f []string, kv map[string]string) bool {
 			n.Annotations = maps.Clone(n.Annotations)
 			round.Set(&n.Annotations, key, v)
 		})
+	case "shows": // what a Node shows beside, or in place of, its template
+		w.eachNode(cluster.NodeName(f[1]), func(n *cluster.Node) { shows(n, kv) })
 	default:
 		return false
 	}
 	return true
+}
+
+func shows(n *cluster.Node, kv map[string]string) {
+	if kv["taints"] != "" {
+		n.Taints = taints(kv["taints"])
+	}
+	n.OperatorTaints = taints(kv["operator"])
+	n.Taints = append(n.Taints, n.OperatorTaints...)
+	for _, key := range strings.Split(kv["lacks"], ",") {
+		delete(n.Labels, key)
+	}
+	maps.Copy(n.Labels, pairs(kv["has"]))
+	if kv["gpu"] != "" {
+		n.Allocatable.Extended = map[string]int64{"nvidia.com/gpu": int64(num(kv["gpu"]))}
+	}
+	if kv["disks"] != "" {
+		n.VolumeLimits = map[string]int64{"ebs": int64(num(kv["disks"]))}
+	}
 }
 
 // groupWish sets what groups.yaml says of a group: price, prio, balance, quota, zones, pause
@@ -119,6 +140,12 @@ func (w *teller) setPolicy(k, v string) bool {
 		w.p.NodeDeletionDelayTimeout = dur(v)
 	case "ScaleDownUnready":
 		w.p.ScaleDownUnready = v == "true"
+	case "StartupTaints":
+		w.p.StartupTaints = strings.Split(v, ",")
+	case "StatusTaints":
+		w.p.StatusTaints = strings.Split(v, ",")
+	case "MaxNodeProvisionTime":
+		w.p.MaxNodeProvisionTime = dur(v)
 	case "UnneededFor":
 		w.p.UnneededFor = dur(v)
 	default:

@@ -529,6 +529,7 @@ func someNode(r *rand.Rand, s *cluster.Snapshot, m *decision.Memory, g *cluster.
 	if r.IntN(2) == 0 {
 		round.Set(&m.Unready, n.Name, ago(40*time.Minute))
 	}
+	someStart(&n, m)
 	s.Nodes = append(s.Nodes, &n)
 	for range r.IntN(4) {
 		pod := somePod(r, s, 100+len(s.Pods), ago)
@@ -540,6 +541,41 @@ func someNode(r *rand.Rand, s *cluster.Snapshot, m *decision.Memory, g *cluster.
 		}
 		s.Pods = append(s.Pods, pod)
 	}
+}
+
+// someStart gives a node a start that is not over, or was not, by the second in which it was made: another
+// draw would make other worlds of the seeds that found something.
+func someStart(n *cluster.Node, m *decision.Memory) {
+	x := n.Created.Unix()
+	start := decision.Start{}
+	if x%3 == 0 {
+		start.Taints = []cluster.Taint{{Key: "agent-not-ready", Value: fmt.Sprint(x % 2), Effect: pick2(x%2 == 0, "NoExecute", "NoSchedule")}}
+		n.Taints = append(slices.Clone(n.Taints), start.Taints...)
+		if x%7 == 0 {
+			n.OperatorTaints = start.Taints
+		}
+	}
+	if key := slices.Sorted(maps.Keys(n.Labels)); x%5 < 2 && len(key) > 0 {
+		n.Labels = maps.Clone(n.Labels)
+		delete(n.Labels, key[0])
+		start.Labels = key[:1]
+	}
+	if x%11 < 3 {
+		n.Allocatable.Extended = map[string]int64{"nvidia.com/gpu": 0}
+	}
+	switch x % 4 {
+	case 0:
+		round.Set(&m.Starting, n.Name, start)
+	case 1:
+		round.Set(&m.Starting, n.Name, decision.Start{Passed: t0.Add(-time.Duration(x%20) * time.Second)})
+	}
+}
+
+func pick2(first bool, a, b string) string {
+	if first {
+		return a
+	}
+	return b
 }
 
 func TestProperties(t *testing.T) {

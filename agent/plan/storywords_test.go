@@ -47,6 +47,7 @@ var words = map[string]command{
 
 	"stale": {text: true}, "failure": {text: true}, "failed": {text: true}, "kept": {text: true},
 	"priorities": {text: true}, "note": {text: true},
+	"shows": {plain: 1, keys: "taints operator lacks has gpu disks"},
 }
 
 // refused says what is wrong with the words of a line, "" where nothing is.

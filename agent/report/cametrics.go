@@ -202,7 +202,7 @@ func (m *caMetrics) countHeld(held []decision.Held) {
 		if l, ok := limits[h.Rule]; ok {
 			reached[l] = true
 		}
-		if h.Kind != "node" {
+		if h.Kind != "node" || h.Rule == decision.RuleStarting || h.Rule == decision.RuleNeverStarted {
 			continue
 		}
 		if h.Rule == decision.RuleCooldown || h.Rule == decision.RuleFailed {
@@ -346,7 +346,10 @@ func (m *caMetrics) removed(o cluster.Outcome, rule string) string {
 func (m *Metrics) countNodes(s *cluster.Snapshot, memory decision.Memory, policy decision.Policy) {
 	ready, unready, starting, late := 0, 0, 0, 0
 	for _, n := range s.Nodes {
+		start, starts := memory.Starting[n.Name]
 		switch {
+		case n.Ready == cluster.StatusTrue && starts && start.Passed.IsZero() && !start.Overdue:
+			starting++
 		case n.Ready == cluster.StatusTrue:
 			ready++
 		case s.Now.Sub(n.Created) < policy.MaxNodeStartupTime:

@@ -45,6 +45,10 @@ func (e *Events) Held(s *cluster.Snapshot, p decision.Plan, memory decision.Memo
 			e.notTriggered(s, x, memory)
 		case x.Kind == "node" && x.Rule == decision.RuleBlocked:
 			e.unknownValues(s, x.Name)
+		case x.Rule == decision.RuleNeverStarted:
+			if e.fresh(s.Now, x.Rule+" "+x.Name) {
+				e.Recorder.Event(act.NodeRef(cluster.NodeName(x.Name)), corev1.EventTypeWarning, "NodeNotStarted", "the node is not what its group's template says: "+x.Why)
+			}
 		case x.Kind == "group" && x.Rule == decision.RuleShort:
 			e.cluster(s.Now, corev1.EventTypeWarning, "ScaleUpTimedOut", "Nodes added to group "+x.Name+" failed to register in time: "+x.Why)
 		case x.Kind == "group" && x.Rule == decision.RuleTotals:

@@ -90,3 +90,52 @@ func TestGroupsAndNodesAreTold(t *testing.T) {
 	e.Held(&s, decision.Plan{Held: []decision.Held{{Kind: "cluster", Rule: decision.RuleUnhealthy, Why: "5 of 6 nodes are not Ready"}, {Kind: "group", Name: "a", Rule: decision.RuleShort, Why: "not delivered"}}}, decision.Memory{})
 	wants(t, events(r), "Warning ClusterUnhealthy", "Warning ScaleUpTimedOut")
 }
+
+// A node whose time to start is over is told by name, in an Event on it and in a metric; one that is
+// still starting is not, and counts as not started.
+func TestANodeThatDoesNotStartIsTold(t *testing.T) {
+	r, m := record.NewFakeRecorder(10), NewMetrics()
+	e := Events{Recorder: r}
+	s := cluster.Snapshot{Now: time.Unix(1_700_000_000, 0)}
+	for _, name := range []cluster.NodeName{"late", "young", "well"} {
+		s.Nodes = append(s.Nodes, &cluster.Node{Name: name, Ready: cluster.StatusTrue})
+	}
+	p := decision.Plan{Held: []decision.Held{{Kind: "node", Name: "late", Count: 1, Rule: decision.RuleNeverStarted, Why: "the taint x has not passed"}, {Kind: "node", Name: "young", Count: 1, Rule: decision.RuleStarting, Why: "starting"}}}
+	memory := decision.Memory{Starting: map[cluster.NodeName]decision.Start{"late": {Labels: []string{"x"}, Overdue: true}, "young": {Labels: []string{"x"}}}}
+	e.Held(&s, p, memory)
+	wants(t, events(r), "Warning NodeNotStarted the node is not what its group's template says: the taint x has not passed")
+	m.Round(s, p, memory, decision.Policy{}, true, true)
+	text := scrape(t, m)
+	for _, want := range []string{`autoscaler_node_not_started{node="late"} 1`, `cluster_autoscaler_nodes_count{state="notStarted"} 1`, `cluster_autoscaler_nodes_count{state="ready"} 2`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no line %s", want)
+		}
+	}
+	if strings.Contains(text, `node_not_started{node="young"}`) || strings.Contains(text, `unremovable_nodes_count{reason="I`) {
+		t.Error("a node that is still starting is counted as one that has not started, or as one that stays")
+	}
+	m.Round(s, decision.Plan{}, decision.Memory{}, decision.Policy{}, true, true)
+	if strings.Contains(scrape(t, m), "node_not_started{") {
+		t.Error("the metric outlives what it tells")
+	}
+}
+
+// scrape is every metric with labels, as name{label="value"} value.
+func scrape(t *testing.T, m *Metrics) string {
+	t.Helper()
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, f := range families {
+		for _, x := range f.GetMetric() {
+			var labels []string
+			for _, l := range x.GetLabel() {
+				labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+			}
+			fmt.Fprintf(&out, "%s{%s} %v\n", f.GetName(), strings.Join(labels, ","), x.GetGauge().GetValue())
+		}
+	}
+	return out.String()
+}

@@ -32,6 +32,7 @@ type Metrics struct {
 	failedUp      *prometheus.CounterVec
 	evicted       *prometheus.CounterVec
 	held          *prometheus.GaugeVec
+	notStarted    *prometheus.GaugeVec
 	waited        prometheus.Histogram
 	decision      prometheus.Histogram
 	calls         *prometheus.HistogramVec
@@ -70,6 +71,7 @@ func NewMetrics() *Metrics {
 	m.failedUp = r.counter("cluster_autoscaler_failed_scale_ups_total", "Scale-ups that failed: the cloud refused the call or could not start a machine (cloudProviderError), or a machine did not join in its time (timeout).", "reason")
 	m.evicted = r.counter("cluster_autoscaler_evicted_pods_total", "Evictions asked for, by result.", "eviction_result")
 	m.held = r.gauge("autoscaler_held_count", "Things that the last plan held back, by kind and rule.", "kind", "rule")
+	m.notStarted = r.gauge("autoscaler_node_not_started", "1 for a node that has not become in its time what its group's template says.", "node")
 	m.waited = r.histogram("autoscaler_pod_pending_to_decision_seconds", "From the first sight of an unschedulable pod to the plan that covers it.",
 		[]float64{.1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10}).WithLabelValues().(prometheus.Histogram)
 	m.decision = r.histogram("autoscaler_decision_seconds", "Time that one plan took to make.", []float64{.0001, .0005, .001, .005, .01, .05, .1, .5, 1, 5}).WithLabelValues().(prometheus.Histogram)
@@ -140,9 +142,13 @@ func (m *Metrics) Round(s cluster.Snapshot, p decision.Plan, memory decision.Mem
 	}
 	if changed {
 		m.held.Reset()
+		m.notStarted.Reset()
 		for i := range p.Held {
 			h := &p.Held[i]
 			m.held.WithLabelValues(h.Kind, h.Rule).Add(float64(max(h.Count, 1)))
+			if h.Rule == decision.RuleNeverStarted {
+				m.notStarted.WithLabelValues(h.Name).Set(1)
+			}
 		}
 	}
 	m.Active(s.Now)

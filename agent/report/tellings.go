@@ -58,11 +58,13 @@ var tellings = map[string]telling{
 	decision.RuleGrowing:   routine,
 	decision.RuleBudget:    news,
 
-	decision.RuleNoJoin:      news,
-	decision.RuleNotStarted:  news,
-	decision.RuleClaimed:     news,
-	decision.RuleInstanceMin: news,
-	decision.RuleShort:       news,
+	decision.RuleNoJoin:       news,
+	decision.RuleNotStarted:   news,
+	decision.RuleClaimed:      news,
+	decision.RuleInstanceMin:  news,
+	decision.RuleShort:        news,
+	decision.RuleStarting:     routine,
+	decision.RuleNeverStarted: news,
 
 	decision.RuleUnneeded:    ofAction,
 	decision.RuleUnready:     ofAction,

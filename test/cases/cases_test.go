@@ -21,8 +21,6 @@ var pending = map[string]string{
 	"c03-on-completion":         "scale-down",
 	"c06-local-volumes":         "scale-down",
 	"c08-sd-spread-honor":       "scale-down",
-	"f02-gfd-label-late":        "nodes that are starting",
-	"f03-cilium-taint":          "nodes that are starting",
 	"h01-sd-spread-skew2":       "scale-down",
 	"h03-sd-asked":              "scale-down",
 	"h05-on-completion-naked":   "scale-down",

@@ -10,6 +10,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -27,7 +28,11 @@ var keptClaimAnnotations = []string{AnnotationBindCompleted, AnnotationSelectedN
 // the reflector owns it.
 func Strip(obj any) (any, error) {
 	if m, err := meta.Accessor(obj); err == nil {
-		m.SetManagedFields(nil)
+		var kept []metav1.ManagedFieldsEntry
+		if n, ok := obj.(*corev1.Node); ok {
+			kept = taintOwners(n)
+		}
+		m.SetManagedFields(kept)
 	}
 	switch o := obj.(type) {
 	case *corev1.Pod:

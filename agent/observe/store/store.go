@@ -116,9 +116,11 @@ func (s *Store) PutNode(n *corev1.Node) Urgency {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, had := s.nodes.get(row.Name)
-	if (!had || old.UID != row.UID) && time.Since(row.Created) < firstSeenWithin {
-		s.firstSeen[row.Name] = template.FirstSeen{UID: row.UID, Labels: row.Labels, Taints: row.Taints}
+	if had && old.UID != row.UID {
+		had, old = false, nil
 	}
+	row.OperatorTaints = operatorTaints(old, &row, n)
+	s.noteFirstSeen(&row, had)
 	var pods []cluster.Pod
 	if k := s.nodes.entries[row.Name]; k != nil {
 		pods = k.node.Pods // seen before their Node
@@ -132,6 +134,45 @@ func (s *Store) PutNode(n *corev1.Node) Urgency {
 	}
 	s.nodes.put(row)
 	return Soon
+}
+
+// noteFirstSeen keeps what a Node showed when it registered: at first sight, and the taints that
+// controllers add in the moments after that.
+func (s *Store) noteFirstSeen(row *cluster.Node, had bool) {
+	if time.Since(row.Created) >= firstSeenWithin {
+		return
+	}
+	if !had {
+		s.firstSeen[row.Name] = template.FirstSeen{UID: row.UID, Labels: row.Labels, Taints: row.Taints}
+		return
+	}
+	seen, known := s.firstSeen[row.Name]
+	if !known || seen.UID != row.UID {
+		return
+	}
+	for _, t := range row.Taints {
+		if !slices.Contains(seen.Taints, t) && !slices.Contains(row.OperatorTaints, t) {
+			seen.Taints = append(slices.Clip(seen.Taints), t)
+		}
+	}
+	s.firstSeen[row.Name] = seen
+}
+
+// operatorTaints are the taints of a Node that a person has set: those that were before, and those
+// that are new where a person wrote the list of taints last. old is nil at first sight.
+func operatorTaints(old, row *cluster.Node, n *corev1.Node) (out []cluster.Taint) {
+	for _, t := range row.Taints {
+		byPerson := false
+		if old != nil && slices.Contains(old.Taints, t) {
+			byPerson = slices.Contains(old.OperatorTaints, t)
+		} else {
+			byPerson = convert.PersonTaints(n)
+		}
+		if byPerson {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 func (s *Store) DeleteNode(name cluster.NodeName) Urgency {

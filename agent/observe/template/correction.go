@@ -54,17 +54,41 @@ type Evidence struct {
 	FirstSeen map[cluster.NodeName]FirstSeen
 	// FullLimits are the volume limits of nodes of which Node.VolumeLimits shows less.
 	FullLimits map[cluster.NodeName]map[string]int64
+	// ProvisionTime is how long a machine may take to become what its group's machines are, where
+	// its group does not say.
+	ProvisionTime time.Duration
 }
 
-// ValidUntil is when time alone may change what Correct returns for these nodes.
-func ValidUntil(nodes []*cluster.Node, now time.Time) time.Time {
+// ValidUntil is when time alone may change what Correct returns for these groups and nodes. It
+// costs the nodes, times the different provision times.
+func ValidUntil(groups []cluster.NodeGroup, seen Evidence, now time.Time) time.Time {
 	until := now.Truncate(timeStep).Add(timeStep)
-	for _, n := range nodes {
-		if due := n.ReadySince.Add(settleTime); due.After(now) && due.Before(until) {
+	soon := func(due time.Time) {
+		if due.After(now) && due.Before(until) {
 			until = due
 		}
 	}
+	limits := []time.Duration{seen.ProvisionTime}
+	for i := range groups {
+		if own := groups[i].Options.MaxNodeProvisionTime; own != nil && !slices.Contains(limits, *own) {
+			limits = append(limits, *own)
+		}
+	}
+	for _, n := range seen.Nodes {
+		soon(n.ReadySince.Add(settleTime))
+		for _, d := range limits {
+			soon(n.Created.Add(d))
+		}
+	}
 	return until
+}
+
+// provisionTime is how long a machine of a group may take to become what its group's machines are.
+func (e *Evidence) provisionTime(g *cluster.NodeGroup) time.Duration {
+	if own := g.Options.MaxNodeProvisionTime; own != nil {
+		return *own
+	}
+	return e.ProvisionTime
 }
 
 // Correct replaces the computed sizes of a template by the sizes that real nodes of the
@@ -74,10 +98,14 @@ func ValidUntil(nodes []*cluster.Node, now time.Time) time.Time {
 //
 // Only nodes whose instance appeared under the template's current spec count. Where
 // nodes differ, the smaller amount holds, so that nothing is promised that an upcoming
-// node may not have. Labels and taints are read from Ready nodes. Sizes are read as soon
-// as a node registers: otherwise a pod that does not fit the node buys a second one of
-// the same size while the first starts. Extended resources are taken from nodes that
-// report them, and kept otherwise: a device plugin may not have registered yet.
+// node may not have. Sizes are read as soon as a node registers: otherwise a pod that does
+// not fit the node buys a second one of the same size while the first starts.
+//
+// Labels, taints, extended resources and volume limits are read from Ready nodes. A node
+// that is younger than its group's provision time is no witness of what it lacks, and of
+// no taint that it has: that may be passing (plan counts on it until then). A taint or a
+// missing label is the template's when the newest two witnesses show it, so that one bad
+// machine does not close its group, and a change of all new machines is learned.
 //
 // The corrections are kept in known, by spec. The texts returned tell an operator what
 // to change in which group.
@@ -106,7 +134,9 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 				starting = append(starting, n)
 			}
 		}
-		c, ok := fromReadyNodes(&g.Template, ready, seen.FirstSeen)
+		old := known[g.Template.Spec]
+		r := readyNodes{template: &g.Template, known: &old, firstSeen: seen.FirstSeen, nodes: ready, youngAfter: now.Add(-seen.provisionTime(g))}
+		c, ok := r.correction()
 		switch {
 		case !ok && len(starting) == 0:
 			c = known[g.Template.Spec]
@@ -116,8 +146,7 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 			known[g.Template.Spec] = c
 		default:
 			c = c.withStartingSizes(&g.Template, true, starting)
-			c.ExtraLabels = sharedLabels(&g.Template, ready, known[g.Template.Spec].ExtraLabels)
-			c.VolumeLimits = leastLimits(known[g.Template.Spec].VolumeLimits, ready, seen.FullLimits, now)
+			c.ExtraLabels, c.VolumeLimits = r.sharedLabels(), r.leastLimits(seen.FullLimits)
 			c.At = now.UTC().Truncate(timeStep)
 			known[g.Template.Spec] = c.persistent(known[g.Template.Spec], ready, now)
 		}
@@ -172,46 +201,6 @@ func (c Correction) withStartingSizes(t *cluster.Template, ready bool, starting 
 // settled reports whether a node has been Ready for settleTime.
 func settled(n *cluster.Node, now time.Time) bool { return now.Sub(n.ReadySince) >= settleTime }
 
-// fromReadyNodes sums up what the Ready nodes of a template report.
-func fromReadyNodes(t *cluster.Template, nodes []*cluster.Node, firstSeen map[cluster.NodeName]FirstSeen) (c Correction, ok bool) {
-	var capacity, allocatable *cluster.Resources
-	missing := make(map[string]int)
-	for i, n := range nodes {
-		capacity, allocatable = minimum(capacity, n.Capacity), minimum(allocatable, n.Allocatable)
-		b := firstSeen[n.Name]
-		if b.UID != n.UID {
-			b = FirstSeen{Labels: n.Labels} // not seen young: any controller may have set its taints
-		}
-		for k, v := range t.Labels {
-			// Controllers add labels later, and people remove some: both times count.
-			if n.Labels[k] != v && b.Labels[k] != v {
-				missing[k]++
-			}
-		}
-		shared := func(x cluster.Taint) bool { return slices.Contains(n.Taints, x) && slices.Contains(b.Taints, x) }
-		if i == 0 {
-			c.Taints = slices.Clone(n.Taints)
-		}
-		c.Taints = slices.DeleteFunc(c.Taints, func(x cluster.Taint) bool {
-			return x.Effect == "PreferNoSchedule" || slices.Contains(t.Taints, x) || !shared(x)
-		})
-	}
-	if allocatable == nil || allocatable.MilliCPU <= 0 || allocatable.Memory <= 0 {
-		return Correction{}, false
-	}
-	for k, n := range missing {
-		if n == len(nodes) {
-			c.MissingLabels = append(c.MissingLabels, k)
-		}
-	}
-	slices.Sort(c.MissingLabels)
-	if len(c.Taints) == 0 {
-		c.Taints = nil
-	}
-	c.Capacity, c.Allocatable = *capacity, *allocatable
-	return c, true
-}
-
 // advice says which promises of the template the nodes do not keep, and the remedy;
 // empty without any.
 func (c Correction) advice(promised map[string]string) string {
@@ -225,30 +214,6 @@ func (c Correction) advice(promised map[string]string) string {
 		out = append(out, fmt.Sprintf("its nodes register with the taint %s=%s:%s and no tag says so: add the tag k8s.io/cluster-autoscaler/node-template/taint/%s=%s:%s", t.Key, t.Value, t.Effect, t.Key, t.Value, t.Effect))
 	}
 	return strings.Join(out, "; ")
-}
-
-// sharedLabels are the labels that every node of a template has and the template does
-// not promise. One node alone may have labels of its own, so it only confirms labels
-// that several nodes have shown. The place and the name of a machine are never the
-// group's.
-func sharedLabels(t *cluster.Template, nodes []*cluster.Node, known map[string]string) map[string]string {
-	from := known
-	if len(nodes) > 1 {
-		from = nodes[0].Labels
-	}
-	var out map[string]string
-	for k, v := range from {
-		_, promised := t.Labels[k]
-		own := k == "kubernetes.io/hostname" || strings.HasPrefix(k, "topology.") || strings.HasPrefix(k, "failure-domain.") || strings.HasSuffix(k, "/instance-type")
-		if promised || own || slices.ContainsFunc(nodes, func(n *cluster.Node) bool { has, ok := n.Labels[k]; return !ok || has != v }) {
-			continue
-		}
-		if out == nil {
-			out = make(map[string]string)
-		}
-		out[k] = v
-	}
-	return out
 }
 
 // apply corrects a template. Maps and slices of the template are shared with the

@@ -145,14 +145,18 @@ func TestCorrectionByExtraLabels(t *testing.T) {
 	one := cluster.Node{Labels: map[string]string{"disk": "ssd", "serial": "1", "topology.kubernetes.io/zone": "a", "pool": "x"}}
 	two := cluster.Node{Labels: map[string]string{"disk": "ssd", "serial": "2", "topology.kubernetes.io/zone": "a", "pool": "x"}}
 	template := &cluster.Template{Labels: map[string]string{"pool": "batch"}}
-	if got := sharedLabels(template, []*cluster.Node{&one}, nil); len(got) != 0 {
+	sharedLabels := func(known map[string]string, nodes ...*cluster.Node) map[string]string {
+		r := readyNodes{template: template, known: &Correction{ExtraLabels: known}, nodes: nodes}
+		return r.sharedLabels()
+	}
+	if got := sharedLabels(nil, &one); len(got) != 0 {
 		t.Errorf("one node showed %v", got)
 	}
 	disk := map[string]string{"disk": "ssd"}
-	if got := sharedLabels(template, []*cluster.Node{&one, &two}, nil); !reflect.DeepEqual(got, disk) {
+	if got := sharedLabels(nil, &one, &two); !reflect.DeepEqual(got, disk) {
 		t.Errorf("two nodes showed %v, want %v", got, disk)
 	}
-	if got := sharedLabels(template, []*cluster.Node{&two}, disk); !reflect.DeepEqual(got, disk) {
+	if got := sharedLabels(disk, &two); !reflect.DeepEqual(got, disk) {
 		t.Errorf("the one that is left showed %v, want %v", got, disk)
 	}
 }

@@ -11,7 +11,7 @@ import (
 func TestVolumeLimitsOfATemplate(t *testing.T) {
 	now := time.Unix(100000, 0)
 	node := func(age time.Duration, limits map[string]int64) *cluster.Node {
-		return &cluster.Node{VolumeLimits: limits, ReadySince: now.Add(-age)}
+		return &cluster.Node{VolumeLimits: limits, Created: now.Add(-age)}
 	}
 	for name, c := range map[string]struct {
 		known map[string]int64
@@ -24,7 +24,8 @@ func TestVolumeLimitsOfATemplate(t *testing.T) {
 		"but what it shows holds":            {map[string]int64{"a": 5, "b": 2}, []*cluster.Node{node(time.Second, map[string]int64{"a": 6})}, map[string]int64{"a": 6, "b": 2}},
 		"a driver that is gone is forgotten": {map[string]int64{"a": 5}, []*cluster.Node{node(time.Hour, nil)}, nil},
 	} {
-		if got := leastLimits(c.known, c.nodes, nil, now); !maps.Equal(got, c.want) {
+		r := readyNodes{known: &Correction{VolumeLimits: c.known}, nodes: c.nodes, youngAfter: now.Add(-15 * time.Minute)}
+		if got := r.leastLimits(nil); !maps.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -36,6 +36,7 @@ type kubelet struct {
 	mu       sync.Mutex
 	pods     map[types.UID]*podState
 	used     usage
+	devices  map[string]int64 // what device plugins have reported since the start
 	ready    bool
 	closing  bool // shutdown: no new pods
 	statusMu sync.Mutex
@@ -88,7 +89,7 @@ func (k *kubelet) run(ctx context.Context) {
 			t.Registered = time.Now()
 		}
 	})
-	for _, loop := range []func(context.Context){k.heartbeat, k.becomeReady, k.serving, k.watchPods} {
+	for _, loop := range []func(context.Context){k.heartbeat, k.becomeReady, k.serving, k.watchPods, k.begin} {
 		k.wg.Go(func() { loop(ctx) })
 	}
 	<-ctx.Done()

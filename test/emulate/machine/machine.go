@@ -53,6 +53,8 @@ type Config struct {
 	// empty: one made from InstanceID.
 	SystemUUID string
 	Behaviour  Behaviour
+	// Start is what the Node has and lacks when it registers, and when that changes.
+	Start Start
 	// SelfSigned makes the kubelet sign its own serving certificate, as one without
 	// serverTLSBootstrap does.
 	SelfSigned bool

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,7 +49,7 @@ func (k *kubelet) node() *corev1.Node {
 		corev1.LabelHostname: k.name(), corev1.LabelOSStable: "linux", corev1.LabelArchStable: k.m.cfg.Arch,
 		"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": k.m.cfg.Arch,
 	})
-	taints := k.id.join.taints
+	taints := slices.Concat(k.id.join.taints, k.m.cfg.Start.Taints)
 	if k.id.join.extraArgs["cloud-provider"] == "external" {
 		taints = append(taints[:len(taints):len(taints)], corev1.Taint{
 			Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule})
@@ -67,7 +68,7 @@ func (k *kubelet) node() *corev1.Node {
 }
 
 func (k *kubelet) status() corev1.NodeStatus {
-	capacity, allocatable := resourcesOf(k.m.cfg, k.id.config)
+	capacity, allocatable := resourcesOf(k.shown(), k.id.config)
 	return corev1.NodeStatus{
 		Capacity:    capacity,
 		Allocatable: allocatable,

@@ -119,6 +119,9 @@ func (w *World) startClouds(ctx context.Context) (err error) {
 		if w.Tune != nil {
 			w.Tune(c)
 		}
+		if c.Start.Client == nil {
+			c.Start.Client = w.ControlPlane.Client()
+		}
 	})
 	if err != nil {
 		return err

@@ -58,6 +58,7 @@ func (a *agent) restarts(w *world) {
 	w.after(time.Duration(w.r.ExpFloat64()*float64(w.opt.Restart)), func() {
 		w.log("agent: restarts with an empty memory")
 		a.memory, a.outcomes = decision.Memory{}, nil
+		w.starts.forget()
 		w.report.Restarts++
 		a.soon(w)
 		a.restarts(w)
@@ -152,6 +153,7 @@ func (a *agent) snapshot(w *world) cluster.Snapshot {
 				Key: cluster.PodKey("default/" + v.name), Missing: missing})
 		}
 	}
+	w.starts.correct(&s)
 	return s
 }
 

@@ -151,6 +151,7 @@ func (w *world) register(m *machine) {
 	for i := range w.daemons {
 		w.daemonPod(n, &w.daemons[i])
 	}
+	w.starts.begin(w, n)
 	w.agent.soon(w)
 	w.after(w.between(m.pool.ready/3, m.pool.ready), func() {
 		if n.taken || w.byName[name] != n {

@@ -62,6 +62,7 @@ type world struct {
 	nodes    []*node
 	byName   map[cluster.NodeName]*node
 	serial   int
+	starts   *starts // of machines whose Nodes are not at once what they are to be; nil: there are none
 
 	agent     agent
 	scheduler scheduler
@@ -78,6 +79,10 @@ func Run(o Options) (Report, error) {
 		}
 		return Report{}, fmt.Errorf("no curve %q; there are %s", o.Curve, strings.Join(names, ", "))
 	}
+	return run(o, Curves[i].setup)
+}
+
+func run(o Options, setup func(*world)) (Report, error) {
 	if o.Length == 0 {
 		o.Length = 24 * time.Hour
 	}
@@ -93,7 +98,7 @@ func Run(o Options) (Report, error) {
 	}
 	w.clock.now, w.end = midnight, midnight.Add(o.Length)
 	w.report.begin(w)
-	Curves[i].setup(w)
+	setup(w)
 	w.report.bound = decisionTime + w.slowestBoot()
 	w.agent.start(w)
 	w.every(time.Minute, w.sample)

@@ -129,6 +129,11 @@ func (s *scheduler) fits(w *world, n *node, class int, beside *pod) bool {
 	if beside != nil {
 		left = left.Sub(w.classes[beside.Class].Requests)
 	}
+	for _, v := range left.Extended {
+		if v < 0 {
+			return false
+		}
+	}
 	return left.MilliCPU >= 0 && left.Memory >= 0 && left.Pods >= 0
 }
 

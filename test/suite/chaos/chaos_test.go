@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/machine"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 )
 
@@ -100,11 +101,14 @@ func settings(t *testing.T) (length time.Duration, seed uint64) {
 	return length, seed
 }
 
+// startsWithin is the longest time from a Node's registration to the end of its start.
+const startsWithin = 5 * time.Second
+
 // begin starts a world with two agents and a group of workers.
 func begin(t *testing.T, seed uint64) *storms {
 	t.Helper()
 	w, err := world.Start(t.Context(), world.Options{
-		Dir: t.TempDir(), Fast: true, NodeMonitorGrace: 6 * time.Second, NodeLeaseSeconds: 8,
+		Dir: t.TempDir(), Fast: true, NodeMonitorGrace: 6 * time.Second, NodeLeaseSeconds: 8, Tune: machine.SeededStart(seed, startsWithin),
 		Cloud: aws.Options{Region: "eu-west-1", LaunchDelay: 300 * time.Millisecond, BootDelay: 500 * time.Millisecond,
 			TerminateDelay: 500 * time.Millisecond, Jitter: 0.3, MaxPage: 5, Seed: seed | 1},
 	})

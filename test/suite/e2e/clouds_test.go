@@ -123,13 +123,19 @@ func (s *scene) sayClouds() {
 // deployOn makes a deployment of pods that fill most of a machine of one type.
 func (s *scene) deployOn(name string, n int32, machineType string) {
 	s.t.Helper()
-	labels, grace := map[string]string{"app": name}, int64(1)
 	cpu := map[bool]string{false: "2500m", true: "5"}[machineType == "m5.2xlarge"]
+	s.deploySelecting(name, n, cpu, map[string]string{corev1.LabelInstanceTypeStable: machineType})
+}
+
+// deploySelecting makes a deployment of pods that go to nodes with some labels.
+func (s *scene) deploySelecting(name string, n int32, cpu string, nodes map[string]string) {
+	s.t.Helper()
+	labels, grace := map[string]string{"app": name}, int64(1)
 	_, err := s.client.AppsV1().Deployments("default").Create(s.t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DeploymentSpec{Replicas: &n, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace, NodeSelector: map[string]string{corev1.LabelInstanceTypeStable: machineType},
+			Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace, NodeSelector: nodes,
 				Containers: []corev1.Container{{Name: "c", Image: "nginx", Resources: requests(cpu, "64Mi")}}},
 		}},
 	}, metav1.CreateOptions{})

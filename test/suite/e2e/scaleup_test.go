@@ -475,8 +475,9 @@ func somebodyElse(s *scene) {
 // wrongTags: a label that is promised and not there, and a taint that is there and
 // not promised, cost one purchase and end in a message, not at the maximum.
 func wrongTags(s *scene) {
-	s.pool(pool{name: "label", max: 8, tags: map[string]string{nodeTemplate + "label/promised": "yes"}})
-	s.pool(pool{name: "taint", max: 8, taints: []string{"silent=x:NoSchedule"}})
+	const soon = nodeTemplate + "autoscaling-options/maxnodeprovisiontime" // what nodes show is passing until then
+	s.pool(pool{name: "label", max: 8, tags: map[string]string{nodeTemplate + "label/promised": "yes", soon: "20s"}})
+	s.pool(pool{name: "taint", max: 8, taints: []string{"silent=x:NoSchedule"}, tags: map[string]string{soon: "20s"}})
 	s.w.Cloud.RemoveTag("taint", nodeTemplate+"taint/silent")
 	<-time.After(4 * time.Second) // until the agent has read the tags
 	s.putOn("label", "label", 2, "1", "16Mi", func(p *corev1.PodSpec) { p.NodeSelector["promised"] = "yes" })

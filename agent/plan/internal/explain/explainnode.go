@@ -253,7 +253,7 @@ func destination(w *scaledown.Planner, from int, pod *cluster.Pod) decision.Dest
 			}
 			switch {
 			case rule == "" && w.Nodes[k].State == round.StateUpcoming:
-				rule, why = decision.RuleDraining, "node(s) are not Ready yet"
+				rule, why = decision.RuleDraining, "node(s) have not started yet"
 			case rule == "":
 				rule, why = decision.RuleDraining, "node(s) are on their way out"
 			}

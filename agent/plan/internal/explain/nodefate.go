@@ -57,7 +57,7 @@ func (e *explainer) fateOf(n *round.Node) fate {
 		return vanishing
 	case e.beingReplaced(n):
 		return replaced
-	case n.State == round.StateUpcoming && len(e.out.Verdicts) == 0:
+	case n.State == round.StateUpcoming && (n.Ready == cluster.StatusTrue || len(e.out.Verdicts) == 0):
 		return starting
 	}
 	return remaining
@@ -106,7 +106,10 @@ func (e *explainer) nodeSummary(n *round.Node) string {
 	case replaced:
 		return "it goes when the machines that replace it are Ready: " + e.consolidation(n).Words() + " [" + decision.RuleConsolidate + "]"
 	case starting:
-		return "it is starting: pods count on it, and it is not looked at for removal before " + e.at(n.Created.Add(e.end.Policy.MaxNodeStartupTime))
+		if n.Ready == cluster.StatusTrue && len(e.out.Verdicts) > 0 {
+			return "it is " + e.firstWhy()
+		}
+		return "it is starting: pods count on it, and it is not looked at for removal before " + e.at(n.Created.Add(e.end.Startup(n)))
 	case vanishing:
 		return "it is being deleted"
 	case removed:

@@ -250,7 +250,7 @@ func (j *judge) buildCluster() {
 		n := &w.Nodes[i]
 		room, shape := n.Room, &n.Shape
 		if n.State == round.StateMarked {
-			open := n.OpenShape()
+			open := w.OpenShape(n)
 			shape = &open
 		}
 		if !w.IsOpen(n, j.withMarked) {

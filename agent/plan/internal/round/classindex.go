@@ -8,6 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/unchanged"
 )
 
@@ -24,6 +25,7 @@ type classIndex struct {
 	Equivalent     []int32          // classes of equal rank and shape share a number
 	Representative []int32          // a class of each kind
 	shapeIDs       map[string]int32 // the numbers of shape, by what is demanded
+	needs          *nodestart.Needs // of all classes; another one when they have changed
 	gen            int              // of the space: another one makes all vectors and verdicts new
 }
 
@@ -50,7 +52,7 @@ func (b *classIndex) update(rows []cluster.PodClass) (changed []bool) {
 	if b.space == nil || !space.Same(b.space) {
 		b.gen++
 	}
-	b.space = space
+	b.space, b.needs = space, nodestart.NeedsOf(rows)
 	b.shapes(changed)
 	b.sort()
 	return changed

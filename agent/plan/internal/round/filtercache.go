@@ -7,6 +7,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit/labelindex"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/unchanged"
 )
 
@@ -48,10 +49,10 @@ func sameShape(a, b *cluster.Node) bool {
 }
 
 // OpenShape is the shape of a node; of one that is being emptied as it is when it stays.
-func (n *Node) OpenShape() fit.NodeInfo {
+func (w *State) OpenShape(n *Node) fit.NodeInfo {
 	shape := n.Shape
 	if n.State == StateMarked {
-		shape.Taints, shape.Unschedulable = fit.WithoutStartupTaints(shape.Taints), false
+		shape.Taints, shape.Unschedulable = nodestart.Lasting(shape.Taints, w.Policy), false
 	}
 	return shape
 }
@@ -111,7 +112,7 @@ func (f ClassFilters) Passes(n int) bool {
 
 func (f ClassFilters) ask(n int) {
 	f.known[n] = -1
-	shape := f.w.Nodes[n].OpenShape()
+	shape := f.w.OpenShape(&f.w.Nodes[n])
 	if fit.Passes(&f.w.Snapshot.Classes[f.class], &shape) {
 		f.known[n] = 1
 	}

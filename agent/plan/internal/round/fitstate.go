@@ -14,7 +14,7 @@ func (w *State) NewState() *fit.State {
 func (w *State) Fill(st *fit.State) *fit.State {
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
-		limits := n.VolumeLimits
+		limits := n.Limits
 		if limits == nil && n.Group >= 0 {
 			limits = w.Groups[n.Group].Template.VolumeLimits
 		}

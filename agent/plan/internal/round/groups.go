@@ -113,7 +113,7 @@ func (w *State) accountLag(g *Group) {
 }
 
 func (w *State) accountInstances(g *Group) {
-	patience := OrElse(g.Options.MaxNodeProvisionTime, w.Policy.MaxNodeProvisionTime)
+	patience := w.Patience(g)
 	for k := range g.Instances {
 		in := &g.Instances[k]
 		if _, told := w.Next.Deleted[in.ID]; in.Member && in.Interruption != nil && !told {
@@ -165,7 +165,7 @@ func (w *State) accountShort(g *Group) {
 		since = w.Now
 	}
 	Set(&w.Next.Short, g.ID, since)
-	patience := OrElse(g.Options.MaxNodeProvisionTime, w.Policy.MaxNodeProvisionTime)
+	patience := w.Patience(g)
 	if due := since.Add(patience); w.Reached(due) {
 		text := fmt.Sprintf("the cloud has not delivered %d of %d instances since %s", short, g.CorrectedTarget, Stamp(since))
 		w.backOff(g.ID, cluster.Failure{Cause: cluster.CauseOther, Text: text, At: due})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 )
 
 // headroomPods bounds the pieces of one headroom (Cluster Autoscaler's limit for pods
@@ -49,7 +49,7 @@ func (w *State) OpenHeadroom() {
 				continue
 			}
 			piece.Requests = w.freeMachine(&w.Groups[g])
-			for _, t := range w.Groups[g].Template.Taints {
+			for _, t := range nodestart.Lasting(w.Groups[g].Template.Taints, w.Policy) {
 				piece.Tolerations = append(slices.Clip(piece.Tolerations), cluster.Toleration{Key: t.Key, Operator: "Equal", Value: t.Value, Effect: t.Effect})
 			}
 		}
@@ -65,7 +65,7 @@ func (w *State) OpenHeadroom() {
 
 // freeMachine is what one free machine of a group leaves to pods.
 func (w *State) freeMachine(g *Group) cluster.Resources {
-	shape := fit.NextMachine(&g.Template)
+	shape := nodestart.NextMachine(&g.Template, w.Policy)
 	r := g.Template.Allocatable
 	for d := range w.daemonsOn(&shape) {
 		takes, _ := w.Shares().Requests(w.ByID[g.ID], d)

@@ -8,6 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/daemons"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 )
 
 // nodeFacts are what follows from one Node with its pods, the classes and the Policy alone:
@@ -23,7 +24,7 @@ type nodeFacts struct {
 	OptOut         string            // which annotation keeps the Node
 	ToBeDeleted    bool              // marked for deletion
 	CordonedByUs   bool              // with our cordon
-	starting       bool              // it carries a taint that a young node loses by itself
+	coming         *nodestart.Coming // what it soon is, while it is young; nil: not asked yet
 	Timed          bool              // a pod is terminating: drain plan depends on the clock
 	Expendable     bool              // a pod takes no room, so that Classes say less than there is
 	DrainKnown     bool              // drain plan is worked out
@@ -107,7 +108,7 @@ func (b *FactsAllocator) Next() *nodeFacts {
 
 // FillFacts works the facts of a Node out.
 func (w *State) FillFacts(f *nodeFacts, n *cluster.Node) {
-	f.node, f.gen, f.OptOut, f.ToBeDeleted, f.CordonedByUs, f.starting = n, w.Cache.Classes.gen, OptedOut(n), ToBeDeleted(n), CordonedByUs(n), slices.ContainsFunc(n.Taints, startingTaint)
+	f.node, f.gen, f.OptOut, f.ToBeDeleted, f.CordonedByUs = n, w.Cache.Classes.gen, OptedOut(n), ToBeDeleted(n), CordonedByUs(n)
 	gpu := HasGPU(n)
 	for i := range n.Pods {
 		pod := &n.Pods[i]

@@ -2,7 +2,6 @@ package round
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -19,6 +18,7 @@ type Node struct {
 	Room          []int64 // what is left, of the dimensions of roundState.space
 	State         NodeState
 	Shape         fit.NodeInfo
+	Limits        map[string]int64 // of volumes by CSI driver
 	InUse         bool             // a pending pod or a moved pod counts on it
 	OnlyRelocated bool             // only moved pods do
 	Headroom      []HeadroomPieces // headroom that is kept free on it
@@ -32,7 +32,7 @@ type NodeState int
 const (
 	StateOut      NodeState = iota // not Ready, or on its way out: no room for anybody
 	StateReady                     // the scheduler may place pods now
-	StateUpcoming                  // registered, and will be Ready soon
+	StateUpcoming                  // registered, and will soon be Ready and what its group's nodes are
 	StateMarked                    // carries our mark
 )
 
@@ -46,48 +46,17 @@ func (w *State) indexNodes() {
 	for k, i := range t.order {
 		n := &w.Nodes[k]
 		*n = Node{Node: w.Snapshot.Nodes[i], Facts: w.Cache.Facts[i], Group: int(t.group[k]), Instance: t.inst[k], Original: w.interruptedNodes[k], Room: w.Cache.rooms[k*dimensions : (k+1)*dimensions : (k+1)*dimensions]}
-		n.State = w.stateOf(n)
+		n.State, n.Limits = w.stateOf(n), n.VolumeLimits
 		n.Shape = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
 		if n.State == StateUpcoming {
-			w.Dimensions.Capacity(n.Room, w.become(n))
+			soon := w.starting(n)
+			n.Shape, n.Limits = soon.Shape, soon.VolumeLimits
+			w.Dimensions.Capacity(n.Room, soon.Allocatable)
 			w.takeHeld(n.Facts, n.Room)
 		} else {
 			copy(n.Room, n.Facts.room)
 		}
 	}
-}
-
-// become makes a registered node that is not Ready yet look as it soon will: without
-// the taints of its start and those that its template does not promise (a controller
-// may take them off; when they are still there at Ready, the template learns them, and
-// a machine that is bought in between would carry them too), with what the template promises where the kubelet has not
-// reported it yet (a device plugin's resource comes last).
-func (w *State) become(n *Node) cluster.Resources {
-	n.Shape.Taints, n.Shape.Unschedulable = fit.WithoutStartupTaints(n.Taints), false
-	alloc := n.Allocatable
-	if n.Group < 0 || w.Groups[n.Group].Template.Unknown != "" {
-		return alloc
-	}
-	t := &w.Groups[n.Group].Template
-	n.Shape.Taints = slices.DeleteFunc(slices.Clone(n.Shape.Taints), func(x cluster.Taint) bool { return !slices.Contains(t.Taints, x) })
-	labels := make(map[string]string, len(t.Labels)+len(n.Labels))
-	for _, from := range []map[string]string{t.Labels, n.Labels} {
-		for k, v := range from {
-			labels[k] = v
-		}
-	}
-	n.Shape.Labels = labels
-	n.Shape = n.Shape.Placed(t, n.Instance.Zone) // its zone is known before the cloud's controller labels it
-	if alloc.MilliCPU == 0 || alloc.Memory == 0 || alloc.Pods == 0 {
-		return t.Allocatable
-	}
-	alloc.Extended = make(map[string]int64, len(t.Allocatable.Extended))
-	for _, from := range []map[string]int64{t.Allocatable.Extended, n.Allocatable.Extended} {
-		for k, v := range from {
-			alloc.Extended[k] = max(alloc.Extended[k], v)
-		}
-	}
-	return alloc
 }
 
 func (w *State) stateOf(n *Node) NodeState {
@@ -109,17 +78,15 @@ func (w *State) stateOf(n *Node) NodeState {
 		}
 		return StateOut
 	}
-	starting := n.Ready != cluster.StatusTrue || n.Facts.starting || w.lacks(n)
-	if !starting {
+	switch {
+	case n.Ready == cluster.StatusTrue && !w.isStarting(n):
 		return StateReady
-	}
-	if n.Group >= 0 && !w.Reached(n.Created.Add(w.Startup(n))) && !n.Unschedulable && !w.silent(n) {
+	case n.Ready == cluster.StatusTrue:
+		return StateUpcoming
+	case n.Group >= 0 && !w.Reached(n.Created.Add(w.Startup(n))) && !n.Unschedulable && !w.silent(n):
 		return StateUpcoming
 	}
-	if n.Ready != cluster.StatusTrue {
-		return StateOut
-	}
-	return StateReady
+	return StateOut
 }
 
 // silentFor is how long a kubelet may be silent, from when the node controller noticed,
@@ -135,27 +102,6 @@ func (w *State) silent(n *Node) bool {
 	until := n.ReadySince.Add(silentFor)
 	w.WakeAt(until)
 	return w.Reached(until)
-}
-
-// startingTaint tells a taint that a young node loses by itself. Pressure and
-// deletion taints are not of that kind.
-func startingTaint(t cluster.Taint) bool {
-	return fit.Startup(t) && t.Effect != "PreferNoSchedule" &&
-		t.Key != cluster.TaintToBeDeleted && !strings.HasSuffix(t.Key, "-pressure") && t.Key != cluster.TaintShutdown
-}
-
-// lacks tells that the template promises a resource that the node does not report
-// yet, as a GPU's device plugin does late (kubernetes/autoscaler#3164).
-func (w *State) lacks(n *Node) bool {
-	if n.Group < 0 || w.Groups[n.Group].Template.Unknown != "" {
-		return false
-	}
-	for name, v := range w.Groups[n.Group].Template.Allocatable.Extended {
-		if v > 0 && n.Allocatable.Extended[name] == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 func Taint(n *cluster.Node, key string) (cluster.Taint, bool) {
@@ -223,7 +169,7 @@ func (w *State) NodeRefuses(i, class int) (rule, why string) {
 		return rule, words
 	}
 	if n.State == StateUpcoming {
-		return "", "it could, once it is Ready"
+		return "", "it could, once it has started"
 	}
 	return "", "it could"
 }

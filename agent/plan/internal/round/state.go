@@ -13,6 +13,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/daemons"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 )
 
 // State is the Snapshot indexed for one round, and what the round has decided so
@@ -154,7 +155,7 @@ func (w *State) indexPods() {
 // taken off.
 func (w *State) Template(g *Group) ([]int64, *fit.NodeInfo) {
 	if g.Empty == nil {
-		g.shape = fit.NextMachine(&g.Template)
+		g.shape = nodestart.NextMachine(&g.Template, w.Policy)
 		if dimensions := w.Dimensions.Len(); len(w.empties) < dimensions {
 			w.empties = make([]int64, dimensions*len(w.Groups))
 		}

@@ -11,9 +11,9 @@ import (
 
 // CountOrphanedUpcoming counts the machines that are upcoming and that nobody remembers having asked for.
 func (w *State) CountOrphanedUpcoming() {
-	var joined []int // by group: machines that are Nodes and not Ready yet
+	var joined []int // by group: machines that are Nodes and that kube-scheduler cannot use yet
 	for k := range w.Nodes {
-		if n := &w.Nodes[k]; n.Group >= 0 && n.State == StateUpcoming {
+		if n := &w.Nodes[k]; n.Group >= 0 && n.State == StateUpcoming && w.unusable(n) {
 			if joined == nil {
 				joined = make([]int, len(w.Groups))
 			}
@@ -43,11 +43,11 @@ func (w *State) hasReservation(id cluster.GroupID) bool {
 	return slices.ContainsFunc(w.Memory.Reservations, func(p decision.Reservation) bool { return p.Group == id })
 }
 
-// JustReady lists the nodes that kube-scheduler may not have looked at since they became
-// Ready.
+// JustReady lists the nodes that kube-scheduler may not have looked at since it could use them.
 func (w *State) JustReady() (out []int) {
 	for i := range w.Nodes {
-		if n := &w.Nodes[i]; n.State == StateReady && !n.ReadySince.IsZero() && !w.Reached(n.ReadySince.Add(SchedulerRetry)) {
+		n := &w.Nodes[i]
+		if since := w.UsableSince(n); n.State == StateReady && !since.IsZero() && !w.Reached(since.Add(SchedulerRetry)) {
 			out = append(out, i)
 		}
 	}

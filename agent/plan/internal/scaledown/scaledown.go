@@ -136,7 +136,7 @@ func (w *Planner) candidates() []Candidate {
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
 		if n.ControlPlane || n.Group < 0 || n.Deleting || n.Removing || n.Facts.ToBeDeleted || n.State == round.StateUpcoming {
-			if n.State == round.StateUpcoming {
+			if n.State == round.StateUpcoming && n.Ready != cluster.StatusTrue {
 				w.WakeAt(n.Created.Add(w.Startup(n)))
 			}
 			continue

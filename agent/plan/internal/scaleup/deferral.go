@@ -59,7 +59,7 @@ func (w *Planner) deferDemand(k *round.Demand, ready []int, judged []cluster.Mom
 		return false
 	}
 	w.WakeAt(due)
-	k.Deferral = fmt.Sprintf("node %s has just become Ready: the agent buys no machine for the pod before kube-scheduler has tried it there, at the latest until %s", w.Nodes[n].Name, round.Stamp(due))
+	k.Deferral = fmt.Sprintf("node %s has just become usable: the agent buys no machine for the pod before kube-scheduler has tried it there, at the latest until %s", w.Nodes[n].Name, round.Stamp(due))
 	k.Buys = false
 	return true
 }
@@ -71,10 +71,10 @@ func (w *Planner) deferredUntil(class int, ready []int, judged []cluster.Moment)
 	node = -1
 	for _, i := range ready {
 		n := &w.Nodes[i]
-		if !n.ReadySince.After(judged[class].Time()) || binpack.MaxFit(n.Room, w.Dimensions.Class(class)) == 0 || !fit.Passes(&w.Snapshot.Classes[class], &n.Shape) {
+		if !w.UsableSince(n).After(judged[class].Time()) || binpack.MaxFit(n.Room, w.Dimensions.Class(class)) == 0 || !fit.Passes(&w.Snapshot.Classes[class], &n.Shape) {
 			continue
 		}
-		if at := n.ReadySince.Add(round.SchedulerRetry); node < 0 || at.After(due) || at.Equal(due) && n.Name < w.Nodes[node].Name {
+		if at := w.UsableSince(n).Add(round.SchedulerRetry); node < 0 || at.After(due) || at.Equal(due) && n.Name < w.Nodes[node].Name {
 			node, due = i, at
 		}
 	}

@@ -353,7 +353,7 @@ func (d driver) room(limits map[string]int64) int64 {
 // are still to come are counted one by one; State, which knows those that are shared,
 // has the last word.
 func (b *Topology) attachable(d driver, n *round.Node) int64 {
-	room := d.room(n.VolumeLimits)
+	room := d.room(n.Limits)
 	if room == math.MaxInt32 {
 		return room
 	}

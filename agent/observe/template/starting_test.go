@@ -1,0 +1,142 @@
+package template
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// startingWorld is a group whose machines have 15 minutes to become what they are to be.
+type startingWorld struct {
+	now       time.Time
+	template  cluster.Template
+	nodes     []*cluster.Node
+	firstSeen map[cluster.NodeName]FirstSeen
+	known     map[string]Correction
+}
+
+func newStartingWorld() *startingWorld {
+	return &startingWorld{now: time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC), firstSeen: map[cluster.NodeName]FirstSeen{}, known: map[string]Correction{},
+		template: cluster.Template{Spec: "v1", Labels: map[string]string{"gpu": "T4"}, Allocatable: cluster.Resources{MilliCPU: 4000, Memory: 8 << 30, Pods: 110}}}
+}
+
+// joins adds a Ready node that the agent has seen from when it registered with these taints.
+func (w *startingWorld) joins(name cluster.NodeName, taints ...cluster.Taint) *cluster.Node {
+	n := &cluster.Node{Name: name, UID: cluster.UID(name), ProviderID: string(name), Created: w.now, Ready: cluster.StatusTrue, ReadySince: w.now,
+		Taints: taints, Allocatable: w.template.Allocatable, Labels: map[string]string{}}
+	w.firstSeen[name] = FirstSeen{UID: n.UID, Taints: taints}
+	w.nodes = append(w.nodes, n)
+	return n
+}
+
+func (w *startingWorld) corrected() cluster.Template {
+	g := cluster.NodeGroup{ID: "g", Template: w.template}
+	seen := Evidence{Nodes: w.nodes, FirstSeen: w.firstSeen, Specs: map[cluster.InstanceID]string{}, ProvisionTime: 15 * time.Minute}
+	for _, n := range w.nodes {
+		g.Instances = append(g.Instances, cluster.Instance{ID: cluster.InstanceID(n.ProviderID), Member: true})
+		seen.Specs[cluster.InstanceID(n.ProviderID)] = "v1"
+	}
+	groups, _ := Correct([]cluster.NodeGroup{g}, seen, w.known, w.now)
+	return groups[0].Template
+}
+
+var agentNotReady = cluster.Taint{Key: "node.cilium.io/agent-not-ready", Value: "true", Effect: "NoExecute"}
+
+// A template learns neither that a young node has a taint nor that it lacks a label; both are the
+// template's when the node's time is over.
+func TestYoungNodesTeachNothingThatMayPass(t *testing.T) {
+	w := newStartingWorld()
+	w.joins("a", agentNotReady)
+	w.now = w.now.Add(14 * time.Minute)
+	if got := w.corrected(); len(got.Taints) != 0 || got.Labels["gpu"] != "T4" {
+		t.Errorf("after 14 minutes: taints %v, labels %v", got.Taints, got.Labels)
+	}
+	if until := ValidUntil(nil, Evidence{Nodes: w.nodes, ProvisionTime: 15 * time.Minute}, w.now); !until.Equal(w.nodes[0].Created.Add(15 * time.Minute)) {
+		t.Errorf("the templates hold until %v", until)
+	}
+	w.now = w.now.Add(time.Minute)
+	if got := w.corrected(); !reflect.DeepEqual(got.Taints, []cluster.Taint{agentNotReady}) || len(got.Labels) != 0 {
+		t.Errorf("after 15 minutes: taints %v, labels %v", got.Taints, got.Labels)
+	}
+}
+
+// One machine that never gets ready to be used does not close a group of which another is, a second
+// one in a row does.
+func TestTheNewestTwoNodesDecide(t *testing.T) {
+	w := newStartingWorld()
+	w.joins("good").Labels["gpu"] = "T4"
+	w.now = w.now.Add(time.Hour)
+	w.joins("bad", agentNotReady)
+	w.now = w.now.Add(15 * time.Minute)
+	if got := w.corrected(); len(got.Taints) != 0 || got.Labels["gpu"] != "T4" {
+		t.Errorf("one of two: taints %v, labels %v", got.Taints, got.Labels)
+	}
+	w.joins("bad2", agentNotReady)
+	w.now = w.now.Add(15 * time.Minute)
+	if got := w.corrected(); len(got.Taints) != 1 || got.Labels["gpu"] != "" {
+		t.Errorf("the newest two: taints %v, labels %v", got.Taints, got.Labels)
+	}
+	w.joins("good2").Labels["gpu"] = "T4"
+	if got := w.corrected(); len(got.Taints) != 0 || got.Labels["gpu"] != "T4" {
+		t.Errorf("a newer one is well: taints %v, labels %v", got.Taints, got.Labels)
+	}
+}
+
+// A person's taint is not learned, however long it stays.
+func TestAPersonsTaintIsNoTemplates(t *testing.T) {
+	w := newStartingWorld()
+	n := w.joins("a", agentNotReady)
+	n.OperatorTaints = n.Taints
+	w.now = w.now.Add(time.Hour)
+	if got := w.corrected(); len(got.Taints) != 0 {
+		t.Errorf("taints %v", got.Taints)
+	}
+}
+
+// A young node that has none or some of a device takes nothing from what others have shown, until
+// its time is over. The same holds for a label that the nodes share and no tag promises.
+func TestYoungNodesTakeNothingAway(t *testing.T) {
+	w := newStartingWorld()
+	for _, name := range []cluster.NodeName{"a", "b"} {
+		n := w.joins(name)
+		n.Labels["driver"], n.Allocatable.Extended = "5", map[string]int64{"gpu": 4}
+	}
+	w.now = w.now.Add(time.Hour)
+	w.corrected()
+	young := w.joins("c")
+	for _, shows := range []map[string]int64{nil, {"gpu": 0}, {"gpu": 2}} {
+		young.Allocatable.Extended = shows
+		if got := w.corrected(); got.Allocatable.Extended["gpu"] != 4 || got.Labels["driver"] != "5" {
+			t.Errorf("with a young node that shows %v: %v, labels %v", shows, got.Allocatable.Extended, got.Labels)
+		}
+	}
+	nodes := w.nodes
+	w.nodes = []*cluster.Node{young}
+	young.Allocatable.Extended = map[string]int64{"gpu": 0}
+	if got := w.corrected(); got.Allocatable.Extended["gpu"] != 4 || got.Labels["driver"] != "5" {
+		t.Errorf("with the young node alone: %v, labels %v", got.Allocatable.Extended, got.Labels)
+	}
+	w.nodes, w.now = nodes, w.now.Add(15*time.Minute)
+	if got := w.corrected(); got.Allocatable.Extended["gpu"] != 0 || got.Labels["driver"] != "" {
+		t.Errorf("when its time is over: %v, labels %v", got.Allocatable.Extended, got.Labels)
+	}
+}
+
+// What was learned of taints that nodes registered with outlives a restart of the agent, which has
+// not seen these nodes young.
+func TestALearnedTaintOutlivesARestart(t *testing.T) {
+	w := newStartingWorld()
+	w.joins("a", agentNotReady)
+	w.now = w.now.Add(time.Hour)
+	w.corrected()
+	w.firstSeen = map[cluster.NodeName]FirstSeen{}
+	if got := w.corrected(); len(got.Taints) != 1 {
+		t.Errorf("taints %v", got.Taints)
+	}
+	w.nodes[0].Taints = nil
+	if got := w.corrected(); len(got.Taints) != 0 || len(w.known["v1"].Taints) != 0 {
+		t.Errorf("taints %v, kept %v", got.Taints, w.known["v1"].Taints)
+	}
+}

@@ -1,0 +1,190 @@
+package nodestart
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/unchanged"
+)
+
+// Coming is a node that is starting: what sets it apart from its group's template, and what it soon is.
+type Coming struct {
+	Start        decision.Start
+	Shape        fit.NodeInfo
+	VolumeLimits map[string]int64
+	Allocatable  cluster.Resources
+
+	template cluster.Template
+	zone     string
+	needs    *Needs
+	until    time.Time
+	words    string // until that time
+}
+
+// New compares a young node, whose machine is in a zone, with its group's template. It costs the labels
+// and taints of both.
+func New(n *cluster.Node, zone string, t *cluster.Template, needs *Needs, p *decision.Policy) *Coming {
+	c := &Coming{template: *t, zone: zone, needs: needs}
+	c.Start.Taints = passingTaints(n, t, p)
+	if t.Unknown == "" {
+		lacking(&c.Start, n, t, zone)
+	}
+	c.Start = needs.Of(c.Start)
+	c.become(n)
+	return c
+}
+
+// Of tells whether this is what New says of a zone, a template and needs.
+func (c *Coming) Of(zone string, t *cluster.Template, needs *Needs) bool {
+	return c.needs == needs && c.zone == zone && unchanged.Same(&c.template, t)
+}
+
+// WordsUntil say what has not passed yet, and how long pods count on the node at most.
+func (c *Coming) WordsUntil(until time.Time) string {
+	if c.words == "" || !c.until.Equal(until) {
+		c.until = until
+		c.words = "starting: " + c.Start.Words("has not passed yet", "has not come yet") + "; pods count on it as on a machine that is coming, until " + until.UTC().Format(time.RFC3339)
+	}
+	return c.words
+}
+
+// passingTaints are the taints that a young node loses by itself: all that keep pods off it and that
+// its template does not have. Without a template, those of Kubernetes itself. What a person has set
+// is meant, unless the operator names the taint as one of a node's start.
+func passingTaints(n *cluster.Node, t *cluster.Template, p *decision.Policy) (out []cluster.Taint) {
+	for _, x := range n.Taints {
+		switch {
+		case x.Effect == "PreferNoSchedule" || condition(x) || isStatusTaint(x, p):
+		case isStartupTaint(x, p):
+			out = append(out, x)
+		case t.Unknown == "" && !slices.Contains(t.Taints, x) && !slices.Contains(n.OperatorTaints, x):
+			out = append(out, x)
+		}
+	}
+	slices.SortFunc(out, func(a, b cluster.Taint) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Effect, b.Effect), strings.Compare(a.Value, b.Value))
+	})
+	return out
+}
+
+// condition tells a taint that says how a node is, and not how far its start has come.
+func condition(t cluster.Taint) bool {
+	switch t.Key {
+	case cluster.TaintToBeDeleted, cluster.TaintShutdown, cluster.TaintOutOfService:
+		return true
+	}
+	return strings.HasSuffix(t.Key, "-pressure")
+}
+
+// isStartupTaint tells a taint that the operator, or its name, says belongs to a node's start.
+func isStartupTaint(t cluster.Taint, p *decision.Policy) bool {
+	return slices.Contains(p.StartupTaints, t.Key) || fit.Startup(t) && !fit.Status(t)
+}
+
+// isStatusTaint tells a taint that the operator, or its name, says tells a node's state.
+func isStatusTaint(t cluster.Taint, p *decision.Policy) bool {
+	return slices.Contains(p.StatusTaints, t.Key) || fit.Status(t)
+}
+
+// Lasting are the taints of a template or of a node that say what the group's next node has.
+func Lasting(taints []cluster.Taint, p *decision.Policy) []cluster.Taint {
+	named := func(t cluster.Taint) bool {
+		return slices.Contains(p.StartupTaints, t.Key) || slices.Contains(p.StatusTaints, t.Key)
+	}
+	taints = fit.WithoutStartupTaints(taints)
+	if !slices.ContainsFunc(taints, named) {
+		return taints
+	}
+	return slices.DeleteFunc(slices.Clone(taints), named)
+}
+
+// lacking adds what a template promises and a node does not have yet. A label that is there with
+// another value, and less of a resource on a machine of another type, are no matter of time.
+func lacking(s *decision.Start, n *cluster.Node, t *cluster.Template, zone string) {
+	for key := range t.Labels {
+		if _, has := n.Labels[key]; !has && key != labelHostname {
+			s.Labels = append(s.Labels, key)
+		}
+	}
+	for _, key := range t.ZoneLabels {
+		if _, has := n.Labels[key]; !has && zone != "" && !slices.Contains(s.Labels, key) {
+			s.Labels = append(s.Labels, key)
+		}
+	}
+	slices.Sort(s.Labels)
+	own, promised := n.Labels[labelInstanceType], t.Labels[labelInstanceType]
+	oneType := own == "" || promised == "" || own == promised
+	for name, v := range t.Allocatable.Extended {
+		if has := n.Allocatable.Extended[name]; has < v && (oneType || has == 0) {
+			s.AddResource(name, v)
+		}
+	}
+	if n.Allocatable.EphemeralStorage == 0 && t.Allocatable.EphemeralStorage > 0 {
+		s.AddResource(decision.EphemeralStorage, t.Allocatable.EphemeralStorage)
+	}
+	for driver := range t.VolumeLimits {
+		if _, has := n.VolumeLimits[driver]; !has {
+			s.Drivers = append(s.Drivers, driver)
+		}
+	}
+	slices.Sort(s.Drivers)
+}
+
+const (
+	labelHostname     = "kubernetes.io/hostname"
+	labelInstanceType = "node.kubernetes.io/instance-type"
+)
+
+// become works out what the node soon is: without the taints of its start, and with what its template
+// promises. It costs the labels of the node.
+func (c *Coming) become(n *cluster.Node) {
+	t, s := &c.template, &c.Start
+	c.Shape, c.VolumeLimits, c.Allocatable = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints}, n.VolumeLimits, n.Allocatable
+	passing := func(x cluster.Taint) bool { return slices.Contains(s.Taints, x) || fit.Startup(x) }
+	if slices.ContainsFunc(n.Taints, passing) {
+		c.Shape.Taints = slices.DeleteFunc(slices.Clone(n.Taints), passing)
+	}
+	if t.Unknown != "" {
+		return
+	}
+	if len(s.Labels) > 0 {
+		promised := slices.DeleteFunc(slices.Clone(s.Labels), func(key string) bool { _, has := t.Labels[key]; return !has })
+		c.Shape.Labels = with(n.Labels, t.Labels, promised)
+	}
+	c.Shape = c.Shape.Placed(t, c.zone) // its zone is known before the cloud's controller labels it
+	if len(s.Drivers) > 0 {
+		c.VolumeLimits = with(n.VolumeLimits, t.VolumeLimits, s.Drivers)
+	}
+	if n.Allocatable.MilliCPU == 0 || n.Allocatable.Memory == 0 || n.Allocatable.Pods == 0 {
+		c.Allocatable = t.Allocatable
+	} else if len(s.Resources) > 0 {
+		c.Allocatable.Extended = with(n.Allocatable.Extended, s.Resources, slices.Collect(maps.Keys(s.Resources)))
+		if promised, late := s.Resources[decision.EphemeralStorage]; late {
+			c.Allocatable.EphemeralStorage = promised
+			delete(c.Allocatable.Extended, decision.EphemeralStorage)
+		}
+	}
+}
+
+// NextMachine is what the filters see of a group's next machine when its start is over.
+func NextMachine(t *cluster.Template, p *decision.Policy) fit.NodeInfo {
+	lasting := *t
+	lasting.Taints = Lasting(t.Taints, p)
+	return fit.NextMachine(&lasting)
+}
+
+// with is a map with some keys of another one.
+func with[V any](has, promised map[string]V, keys []string) map[string]V {
+	out := make(map[string]V, len(has)+len(keys))
+	maps.Copy(out, has)
+	for _, key := range keys {
+		out[key] = promised[key]
+	}
+	return out
+}
