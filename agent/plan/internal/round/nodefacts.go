@@ -7,6 +7,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/classcount"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/daemons"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 )
@@ -33,7 +34,7 @@ type nodeFacts struct {
 }
 
 // ClassCount is a class with pods on a node, and how many of them take room there.
-type ClassCount struct{ Class, N int32 }
+type ClassCount = classcount.Count
 
 // messageCache is a reason in words that was made for an earlier round: most nodes are held
 // for the same reason round after round.
@@ -156,47 +157,6 @@ func Sorted(pods []cluster.Pod) []cluster.Pod {
 	return pods
 }
 
-// classCounter counts pods by class. Its memory lives across rounds.
-type classCounter struct {
-	counts []int32 // by class: one more than was counted; 0: the class was not named
-	named  []int32
-	free   []ClassCount // room for answers
-}
-
-func (c *classCounter) Add(class, n int) {
-	if class >= len(c.counts) {
-		c.counts = append(c.counts, make([]int32, class+1-len(c.counts))...)
-	}
-	if c.counts[class] == 0 {
-		c.counts[class] = 1
-		c.named = append(c.named, int32(class))
-	}
-	c.counts[class] += int32(n)
-}
-
-// Take returns the counts in the order in which the classes were named, or, where
-// order says something, in that order, and starts anew.
-func (c *classCounter) Take(order func(a, b int32) int) []ClassCount {
-	if len(c.named) == 0 {
-		return nil
-	}
-	if order != nil {
-		slices.SortStableFunc(c.named, order)
-	}
-	n := len(c.named)
-	if n > len(c.free) {
-		c.free = make([]ClassCount, max(n, classCountsAtOnce))
-	}
-	out := c.free[:n:n]
-	c.free = c.free[n:]
-	for i, class := range c.named {
-		out[i] = ClassCount{class, c.counts[class] - 1}
-		c.counts[class] = 0
-	}
-	c.named = c.named[:0]
-	return out
-}
-
 // addRequests adds a request to a sum, extended resources only where they are asked for.
 func addRequests(sum, r *cluster.Resources, extended bool) {
 	sum.MilliCPU += r.MilliCPU
@@ -241,6 +201,3 @@ type DrainPlan struct {
 	Hard        []string       // the same without budgets, which time may heal
 	Grace       time.Duration
 }
-
-// classCountsAtOnce is for how many counts room is made at once.
-const classCountsAtOnce = 1024
