@@ -11,24 +11,7 @@ import (
 
 // pending are the cases that the agent does not get right yet, each with the part of it that is
 // wrong. A case that comes right fails the test until its line is gone from here.
-var pending = map[string]string{
-	"a01-ds-limits-only":        "requests of DaemonSets",
-	"a02-ds-limits-only-second": "requests of DaemonSets",
-	"a03-ds-limitrange":         "requests of DaemonSets",
-	"a05-ds-vpa":                "requests of DaemonSets",
-	"b12-room-in-c":             "room under zone spread",
-	"b13-room-in-c-small":       "room under zone spread",
-	"c03-on-completion":         "scale-down",
-	"c06-local-volumes":         "scale-down",
-	"c08-sd-spread-honor":       "scale-down",
-	"h01-sd-spread-skew2":       "scale-down",
-	"h03-sd-asked":              "scale-down",
-	"h05-on-completion-naked":   "scale-down",
-	"h06-asked-ignore":          "scale-down",
-	"i01-spread-room":           "room under zone spread",
-	"j01-ds-mem-limits":         "requests of DaemonSets",
-	"j04-ds-limits-podlevel":    "requests of DaemonSets",
-}
+var pending = map[string]string{}
 
 // TestCases plays every file of cluster/ on one control plane.
 func TestCases(t *testing.T) {
