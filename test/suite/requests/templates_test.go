@@ -178,7 +178,9 @@ func draw(r *rand.Rand, i int) *appsv1.DaemonSet {
 // drawContainer requests some resources, limits others, and both of some.
 func drawContainer(r *rand.Rand, name string) corev1.Container {
 	c := corev1.Container{Name: name, Image: "x"}
-	amount := func(low int64) *resource.Quantity { return resource.NewQuantity(low+r.Int64N(2)*low, resource.BinarySI) }
+	amount := func(low int64) *resource.Quantity {
+		return resource.NewQuantity(low+r.Int64N(2)*low, resource.BinarySI)
+	}
 	set := func(name corev1.ResourceName, request, limit *resource.Quantity) {
 		how := r.IntN(5)
 		if how == 1 || how == 3 {
