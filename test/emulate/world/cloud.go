@@ -42,9 +42,8 @@ import (
 // address by a variable: for EC2 AWS_EC2_METADATA_SERVICE_ENDPOINT, set by
 // machine.Config.IMDSEndpoint; for any other cloud machine.Config.Metadata, which maps
 // a variable that package userdata reads to an address on loopback. A cloud whose user
-// data is completed by the cloud itself (Cluster API's bootstrap providers, a Heat
-// template) writes name and provider ID into the user data that it boots a machine
-// with, and needs neither.
+// data is completed by the cloud itself (a Heat template) writes name and provider ID into
+// the user data that it boots a machine with, and needs neither.
 //
 // A machine runs what stands between userdata.JoinBegin and userdata.JoinEnd.
 //

@@ -1,10 +1,8 @@
 package world
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -49,11 +47,12 @@ type clusterAPI struct {
 
 	mu     sync.Mutex
 	raises []Raise
+	facts  map[string]*ec2Facts // by machine that runs
 }
 
 func newClusterAPI(ctx context.Context, w *World) (Cloud, error) {
 	cfg, client := w.ControlPlane.RESTConfig(), w.ControlPlane.Client()
-	c := &clusterAPI{w: w}
+	c := &clusterAPI{w: w, facts: map[string]*ec2Facts{}}
 	if os.Getenv("AUTOSCALER_TEST_CLUSTERAPI") == "1" {
 		manager, err := core.Build(ctx, w.Progress)
 		if err != nil {
@@ -80,8 +79,10 @@ func newClusterAPI(ctx context.Context, w *World) (Cloud, error) {
 		Config: cfg, Namespace: capiNamespace, RealCore: c.core != nil, Seed: w.Pace.Seed, Log: w.LogFile("cloud.log"),
 		Provision: cmp.Or(w.Pace.Launch+w.Pace.Boot, time.Second), Terminate: cmp.Or(w.Pace.Terminate, time.Second),
 		Started: func(i capi.Instance) { go c.boot(i) },
-		Ended:   func(id string) { w.Fleet.Terminate(id[strings.LastIndex(id, "/")+1:]) },
-		NodeOf:  c.nodeOf,
+		Ended:   c.ended,
+		// As Cluster API's provider for AWS has it, since user data for AWS is what is rendered.
+		ProviderID: func(machine string) string { return "aws:///" + capiZone + "/" + machine },
+		NodeOf:     c.nodeOf,
 		DeleteNode: func(ctx context.Context, name string) error {
 			return client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
 		},
@@ -131,41 +132,44 @@ func (c *clusterAPI) account(ctx context.Context) error {
 // The one machine type.
 const (
 	capiType  = "emulated.xlarge"
+	capiZone  = "zone-a"
 	capiCores = 4
 	capiGiB   = 16
 	capiDisk  = 100 << 30
 )
 
-// boot does a bootstrap provider's work: it completes the user data of the Secret with
-// the machine's own name and provider ID, and starts the machine with it.
+// boot starts the machine with the user data of its Secret, and with EC2's metadata service, which that asks who it is.
 func (c *clusterAPI) boot(i capi.Instance) {
-	log := c.w.LogFile("machines.log")
 	secret, err := c.w.ControlPlane.Client().CoreV1().Secrets(capiNamespace).Get(context.Background(), i.Secret, metav1.GetOptions{})
+	var facts *ec2Facts
 	if err == nil {
-		var data []byte
-		if data, err = complete(secret.Data["value"], i); err == nil {
-			_, err = c.w.Fleet.Boot(machine.Config{
-				UserData: data, InstanceID: i.Machine, Name: i.Machine, Zone: "zone-a", InstanceType: capiType,
-				Capacity:  cluster.Resources{MilliCPU: capiCores * 1000, Memory: c.w.KernelMemory(capiGiB << 30), EphemeralStorage: capiDisk},
-				Addresses: []netip.Addr{netip.MustParseAddr(i.Address)},
-			})
-		}
+		facts, err = serveEC2Facts(i)
+	}
+	if err == nil {
+		c.mu.Lock()
+		c.facts[i.Machine] = facts
+		c.mu.Unlock()
+		_, err = c.w.Fleet.Boot(machine.Config{
+			UserData: secret.Data["value"], InstanceID: i.Machine, Name: i.Machine, Zone: capiZone, InstanceType: capiType, IMDSEndpoint: facts.endpoint,
+			Capacity:  cluster.Resources{MilliCPU: capiCores * 1000, Memory: c.w.KernelMemory(capiGiB << 30), EphemeralStorage: capiDisk},
+			Addresses: []netip.Addr{netip.MustParseAddr(i.Address)},
+		})
 	}
 	if err != nil {
-		fmt.Fprintf(log, "clusterapi: boot %s: %v\n", i.Machine, err)
+		fmt.Fprintf(c.w.LogFile("machines.log"), "clusterapi: boot %s: %v\n", i.Machine, err)
 	}
 }
 
-// complete puts constants in the place of the questions to a metadata service.
-func complete(userData []byte, i capi.Instance) ([]byte, error) {
-	const providerID = "aws:///$ZONE/$INSTANCE_ID"
-	from, to := bytes.Index(userData, []byte("\nphase metadata\n")), bytes.Index(userData, []byte("\nmkdir -p \"$dir/patches\"\n"))
-	if from < 0 || to < from || !bytes.Contains(userData, []byte(providerID)) {
-		return nil, errors.New("the user data does not have the form that this bootstrap provider knows")
+// ended ends a machine and its metadata service.
+func (c *clusterAPI) ended(providerID string) {
+	name := providerID[strings.LastIndex(providerID, "/")+1:]
+	c.w.Fleet.Terminate(name)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if facts := c.facts[name]; facts != nil {
+		_ = facts.server.Close() // its machine has ended
+		delete(c.facts, name)
 	}
-	facts := fmt.Sprintf("\nNODE_NAME=%s INSTANCE_ID=%s INSTANCE_TYPE=%s ZONE=zone-a REGION=region-a\n", i.Machine, i.Machine, capiType)
-	out := slices.Concat(userData[:from], []byte(facts), userData[to+1:])
-	return bytes.ReplaceAll(out, []byte(providerID), []byte(i.ProviderID)), nil
 }
 
 func (c *clusterAPI) nodeOf(ctx context.Context, providerID string) string {
@@ -342,6 +346,11 @@ func (c *clusterAPI) String() string {
 func (c *clusterAPI) Close() error {
 	c.cancel()
 	c.Cloud.Close()
+	c.mu.Lock()
+	for _, facts := range c.facts {
+		_ = facts.server.Close() // the world ends
+	}
+	c.mu.Unlock()
 	c.proxy.Close()
 	c.wg.Wait()
 	if c.core != nil {

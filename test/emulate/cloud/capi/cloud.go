@@ -29,6 +29,8 @@ type Options struct {
 	// Lag is how late the controllers see Machines: their caches of Machines and of
 	// counts are fed by watches of their own.
 	Lag time.Duration
+	// ProviderID is the provider ID of a Machine's instance; nil: emulated:///NAMESPACE/NAME.
+	ProviderID func(machine string) string
 	// Started is called with every instance that runs, and Ended when it runs no more.
 	// Without Started, a Machine gets a nodeRef after Boot, and no Node is made.
 	Started func(Instance)

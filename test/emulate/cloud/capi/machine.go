@@ -79,9 +79,12 @@ func (c *Cloud) launch(m object) (refusal Refusal, refused bool) {
 	if refusal.Text != "" {
 		return refusal, true
 	}
-	n := len(c.instances)
+	n, id := len(c.instances), "emulated:///"+c.Namespace+"/"+m.GetName()
+	if c.ProviderID != nil {
+		id = c.ProviderID(m.GetName())
+	}
 	c.instances[m.GetName()] = &Instance{
-		Machine: m.GetName(), ProviderID: "emulated:///" + c.Namespace + "/" + m.GetName(), Group: m.GetLabels()["emulated/group"],
+		Machine: m.GetName(), ProviderID: id, Group: m.GetLabels()["emulated/group"],
 		Address: fmt.Sprintf("10.%d.%d.%d", 64+n>>16&63, n>>8&255, n&255), Alive: true, started: time.Now(),
 		Secret: str(m, "spec", "bootstrap", "dataSecretName"), Template: str(m, "spec", "infrastructureRef", "name"),
 	}
