@@ -110,7 +110,9 @@ func (s Spec) joinConfiguration() object {
 		"nodeRegistration": registration,
 		"patches":          object{"directory": ref("dir") + "/patches"},
 	}
-	args := map[string]string{"node-labels": s.nodeLabels()}
+	// kubeadm writes --hostname-override only where the host name differs at the join: without it a machine that is
+	// renamed later starts its kubelet under a name that has no Node and no certificate.
+	args := map[string]string{"node-labels": s.nodeLabels(), "hostname-override": ref("NODE_NAME")}
 	if s.ExternalCloudProvider {
 		args["cloud-provider"] = "external"
 	}

@@ -408,6 +408,10 @@ cat >"$dir/join.yaml" <<JOIN
   "criSocket": "unix:///run/containerd/containerd.sock",
   "kubeletExtraArgs": [
    {
+    "name": "hostname-override",
+    "value": "${NODE_NAME}"
+   },
+   {
     "name": "node-labels",
     "value": "node.kubernetes.io/instance-type=${INSTANCE_TYPE},topology.kubernetes.io/region=${REGION},topology.kubernetes.io/zone=${ZONE}"
    }

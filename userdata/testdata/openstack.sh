@@ -358,6 +358,7 @@ cat >"$dir/join.yaml" <<JOIN
  "nodeRegistration": {
   "criSocket": "unix:///run/containerd/containerd.sock",
   "kubeletExtraArgs": {
+   "hostname-override": "${NODE_NAME}",
    "node-labels": "${LABELS:+$LABELS,}empty=,example.net/pool=batch,node.kubernetes.io/lifecycle=spot"
   },
   "name": "${NODE_NAME}",
