@@ -183,7 +183,7 @@ func (b *boot) words(key string, item value) string {
 	var out []string
 	for _, w := range item.Content {
 		w = yaml11.Target(w)
-		text := w.Value
+		var text string
 		switch kind := yaml11.Kind(w); kind {
 		case "mapping", "list":
 			item.add(Altered, true, w.Line, "%s: a %s within a command is one word with Python's brackets to the shell: write one list of words", key, kind)

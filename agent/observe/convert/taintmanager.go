@@ -11,7 +11,7 @@ import (
 )
 
 // ownsTaints is what is kept of a managedFields entry that owns spec.taints.
-var ownsTaints = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:taints":{}}}`)}
+var ownsTaints = metav1.NewFieldsV1(`{"f:spec":{"f:taints":{}}}`)
 
 // taintOwners keeps of the managedFields of a Node who wrote its taints: manager and time.
 func taintOwners(n *corev1.Node) (kept []metav1.ManagedFieldsEntry) {
@@ -19,7 +19,7 @@ func taintOwners(n *corev1.Node) (kept []metav1.ManagedFieldsEntry) {
 		return nil
 	}
 	for _, m := range n.ManagedFields {
-		if m.FieldsV1 == nil || !bytes.Contains(m.FieldsV1.Raw, []byte(`"f:taints"`)) {
+		if m.FieldsV1 == nil || !bytes.Contains(m.FieldsV1.GetRawBytes(), []byte(`"f:taints"`)) {
 			continue
 		}
 		var fields struct {
@@ -27,7 +27,7 @@ func taintOwners(n *corev1.Node) (kept []metav1.ManagedFieldsEntry) {
 				Taints json.RawMessage `json:"f:taints"`
 			} `json:"f:spec"`
 		}
-		if json.Unmarshal(m.FieldsV1.Raw, &fields) == nil && fields.Spec.Taints != nil {
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) == nil && fields.Spec.Taints != nil {
 			kept = append(kept, metav1.ManagedFieldsEntry{Manager: m.Manager, Operation: m.Operation, Time: m.Time, FieldsV1: ownsTaints})
 		}
 	}

@@ -19,9 +19,9 @@ func tainted(at time.Time, manager string, keys ...string) *corev1.Node {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
 	}
 	n.ManagedFields = []metav1.ManagedFieldsEntry{
-		{Manager: "kubectl-label", Time: &metav1.Time{Time: at.Add(time.Hour)}, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:taints":{}}}}`)}},
-		{Manager: "kubelet", Time: &metav1.Time{Time: at.Add(-time.Hour)}, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:providerID":{},"f:taints":{}}}`)}},
-		{Manager: manager, Time: &metav1.Time{Time: at}, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:taints":{}}}`)}},
+		{Manager: "kubectl-label", Time: &metav1.Time{Time: at.Add(time.Hour)}, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:taints":{}}}}`)},
+		{Manager: "kubelet", Time: &metav1.Time{Time: at.Add(-time.Hour)}, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:providerID":{},"f:taints":{}}}`)},
+		{Manager: manager, Time: &metav1.Time{Time: at}, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:taints":{}}}`)},
 	}
 	if _, err := convert.Strip(n); err != nil {
 		panic(err)
