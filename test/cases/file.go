@@ -66,6 +66,8 @@ type Node struct {
 	Labels map[string]*string           `json:"labels,omitempty"`
 	Taints []corev1.Taint               `json:"taints,omitempty"`
 	Anno   map[string]string            `json:"anno,omitempty"`
+	// Volumes is how many volumes each CSI driver attaches: the Node's CSINode, which follows it.
+	Volumes map[string]int32 `json:"volumes,omitempty"`
 	// NotReady makes the Node's condition Ready false; ReadyFor is how long it has been true.
 	NotReady bool            `json:"notready,omitempty"`
 	ReadyFor metav1.Duration `json:"readyFor,omitzero"`

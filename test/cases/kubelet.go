@@ -3,10 +3,14 @@ package cases
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -66,4 +70,20 @@ func running(pod *corev1.Pod) corev1.PodStatus {
 			Ready: true, Started: &yes, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}})
 	}
 	return s
+}
+
+// attach makes the CSINode of a Node, as its kubelet does when drivers register.
+func (s *scene) attach(ctx context.Context, node string, volumes map[string]int32) error {
+	if len(volumes) == 0 {
+		return nil
+	}
+	n := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	for _, driver := range slices.Sorted(maps.Keys(volumes)) {
+		count := volumes[driver]
+		n.Spec.Drivers = append(n.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, NodeID: node, Allocatable: &storagev1.VolumeNodeResources{Count: &count}})
+	}
+	if _, err := s.t.client.StorageV1().CSINodes().Create(ctx, n, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("make CSINode %s: %w", node, err)
+	}
+	return nil
 }

@@ -295,6 +295,9 @@ func (s *scene) join(ctx context.Context, n Node, i aws.Instance, whole bool) er
 	if _, err := s.t.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{FieldValidation: "Strict"}); err != nil {
 		return fmt.Errorf("make Node %s: %w", name, err)
 	}
+	if err := s.attach(ctx, name, n.Volumes); err != nil {
+		return err
+	}
 	for _, p := range n.Phases {
 		s.phases.Go(func() { s.pass(name, p) })
 	}
