@@ -16,6 +16,9 @@ type NodeInfo struct {
 	// InZones is the machine as it is in each of the zones of which the cloud picks one; empty:
 	// Labels say all. See NextMachine.
 	InZones []NodeInfo
+	// Daemons are the classes of the DaemonSets' pods that are still to come to the node.
+	// AddNode counts them as there: pods may need them on their host, or keep off them.
+	Daemons []int
 }
 
 // Filter is one of kube-scheduler's filters. Words says why the class is refused,

@@ -92,11 +92,11 @@ func (ties *constraintClasses) within(scope Scope) *State {
 	return s
 }
 
-// AddNode adds a node without pods and returns its index: 0, 1, 2 and so on. The
-// shape is kept, not copied, and must not change afterwards; many nodes of one shape
-// cost little when they share it. A shape without a name is a template: each node
-// of it is a hostname of its own, whatever its labels say. A driver that
-// volumeLimits does not list has no limit.
+// AddNode adds a node without pods, but for those of its shape's Daemons, and returns its
+// index: 0, 1, 2 and so on. The shape is kept, not copied, and must not change
+// afterwards; many nodes of one shape cost little when they share it. A shape without a
+// name is a template: each node of it is a hostname of its own, whatever its labels say.
+// A driver that volumeLimits does not list has no limit.
 func (s *State) AddNode(shape *NodeInfo, volumeLimits map[string]int64) int {
 	node := len(s.shapeOf)
 	id := s.shapeID(shape)
@@ -117,6 +117,11 @@ func (s *State) AddNode(shape *NodeInfo, volumeLimits map[string]int64) int {
 	s.joinAll(node, 1, shape.Name == "")
 	if s.logged {
 		s.log = append(s.log, change{kind: changeNode})
+	}
+	for _, class := range shape.Daemons {
+		if len(s.incrementsOf(class)) > 0 {
+			s.Put(class, node, 1)
+		}
 	}
 	return node
 }

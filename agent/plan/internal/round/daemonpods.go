@@ -67,16 +67,18 @@ func (w *State) daemonsOn(shape *fit.NodeInfo) iter.Seq[int] {
 	}
 }
 
-// reserveDaemons takes the room of the DaemonSet pods that a node does not have yet. It costs
-// nodes times DaemonSets.
+// reserveDaemons takes the room of the DaemonSet pods that a node does not have yet, and counts
+// them as there. It costs nodes times DaemonSets.
 func (w *State) reserveDaemons() {
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
+		n.Shape.Daemons = nil
 		for d := range w.Snapshot.DaemonSets {
 			ds := &w.Snapshot.DaemonSets[d]
 			here := slices.ContainsFunc(n.Facts.daemons, func(p daemons.Pod) bool { return p.Owner == ds.UID })
 			if !here && fit.DaemonRunsOn(&w.Snapshot.Classes[ds.Class], &n.Shape) {
 				binpack.Sub(n.Room, w.Shares().Vector(n.Group, d, w.Dimensions), 1)
+				n.Shape.Daemons = append(n.Shape.Daemons, ds.Class)
 			}
 		}
 	}

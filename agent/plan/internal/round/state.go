@@ -164,6 +164,7 @@ func (w *State) Template(g *Group) ([]int64, *fit.NodeInfo) {
 		w.Dimensions.Capacity(g.Empty, g.Template.Allocatable)
 		for d := range w.daemonsOn(&g.shape) {
 			binpack.Sub(g.Empty, w.Shares().Vector(w.ByID[g.ID], d, w.Dimensions), 1)
+			g.shape.Daemons = append(g.shape.Daemons, w.Snapshot.DaemonSets[d].Class)
 		}
 	}
 	return g.Empty, &g.shape
