@@ -120,6 +120,7 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 	advice := make(map[cluster.GroupID]string)
 	for i := range groups {
 		g := &groups[i]
+		g.Template = withToldLimits(g.Template)
 		if g.Template.Spec == "" || g.Template.Unknown != "" {
 			continue
 		}

@@ -35,3 +35,30 @@ func TestVolumeLimitsOfATemplate(t *testing.T) {
 		t.Errorf("the template has %v", template.VolumeLimits)
 	}
 }
+
+// TestToldVolumeLimits: a resource of a group's template tells the limit of a driver, until nodes do.
+func TestToldVolumeLimits(t *testing.T) {
+	promised := map[string]int64{"attachable-volumes-csi-ebs.csi.aws.com": 25, "example.com/fpga": 1}
+	group := cluster.NodeGroup{ID: "w", Instances: []cluster.Instance{{ID: "i-1", Member: true}},
+		Template: cluster.Template{Spec: "s", VolumeLimits: map[string]int64{"a": 3}, Capacity: cluster.Resources{Extended: promised}, Allocatable: cluster.Resources{Extended: promised}}}
+	now := time.Unix(100000, 0)
+	groups, _ := Correct([]cluster.NodeGroup{group}, Evidence{}, map[string]Correction{}, now)
+	got := groups[0].Template
+	if want := map[string]int64{"a": 3, "ebs.csi.aws.com": 25}; !maps.Equal(got.VolumeLimits, want) {
+		t.Errorf("the template has the limits %v, want %v", got.VolumeLimits, want)
+	}
+	for _, r := range []cluster.Resources{got.Capacity, got.Allocatable} {
+		if !maps.Equal(r.Extended, map[string]int64{"example.com/fpga": 1}) {
+			t.Errorf("the template promises %v", r.Extended)
+		}
+	}
+	if len(promised) != 2 || len(group.Template.VolumeLimits) != 1 {
+		t.Error("the group that was given is changed")
+	}
+	node := &cluster.Node{Name: "n", ProviderID: "i-1", Ready: cluster.StatusTrue, Created: now.Add(-time.Hour), ReadySince: now.Add(-time.Hour),
+		Allocatable: cluster.Resources{MilliCPU: 1, Memory: 1, Pods: 1}, VolumeLimits: map[string]int64{"ebs.csi.aws.com": 24}}
+	groups, _ = Correct([]cluster.NodeGroup{group}, Evidence{Nodes: []*cluster.Node{node}, Specs: map[cluster.InstanceID]string{"i-1": "s"}}, map[string]Correction{}, now)
+	if got := groups[0].Template.VolumeLimits["ebs.csi.aws.com"]; got != 24 {
+		t.Errorf("with a node that shows 24, the template has %d", got)
+	}
+}
