@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,11 +27,11 @@ func (*queued) Addr() net.Addr { return &net.TCPAddr{} }
 type fromAddress struct {
 	net.Conn
 	remote net.Addr
-	closed bool
+	ended  atomic.Bool
 }
 
 func (f *fromAddress) RemoteAddr() net.Addr { return f.remote }
-func (f *fromAddress) Close() error         { f.closed = true; return f.Conn.Close() }
+func (f *fromAddress) Close() error         { f.ended.Store(true); return f.Conn.Close() }
 
 type listenerTest struct {
 	t *testing.T
@@ -68,9 +69,16 @@ func (d *listenerTest) end() {
 	synctest.Wait()
 }
 
+// counted is how many connections the listener counts, and of how many sources.
+func (d *listenerTest) counted() (connections, sources int) {
+	d.l.mu.Lock()
+	defer d.l.mu.Unlock()
+	return d.l.held, len(d.l.open)
+}
+
 func open(list []*fromAddress) (n int) {
 	for _, c := range list {
-		if !c.closed {
+		if !c.ended.Load() {
 			n++
 		}
 	}
@@ -88,12 +96,13 @@ func TestOneSourceHoldsItsNumber(t *testing.T) {
 		if n := open(list); n != maxPerSource {
 			t.Errorf("one address holds %d connections, not %d", n, maxPerSource)
 		}
-		if !list[0].closed || !list[2].closed || list[3].closed {
+		if !list[0].ended.Load() || !list[2].ended.Load() || list[3].ended.Load() {
 			t.Error("it was not the oldest that were closed")
 		}
 		d.end()
-		if n := open(list); n != 0 || d.l.held != 0 || len(d.l.open) != 0 {
-			t.Errorf("%d connections outlive their limit, %d are counted", n, d.l.held)
+		connections, sources := d.counted()
+		if n := open(list); n != 0 || connections != 0 || sources != 0 {
+			t.Errorf("%d connections outlive their limit, %d are counted", n, connections)
 		}
 	})
 }
@@ -114,17 +123,17 @@ func TestANewSourceAlwaysFindsAPlace(t *testing.T) {
 				}
 				flood()
 				honest := d.dial("10.0.0.9")
-				if honest.closed {
+				if honest.ended.Load() {
 					t.Fatal("a source that holds no connection got none")
 				}
 				if sources < maxConnections/2 {
 					flood()
-					if honest.closed {
+					if honest.ended.Load() {
 						t.Error("it lost its only connection to sources that hold several")
 					}
 				}
-				if d.l.held > maxConnections {
-					t.Errorf("%d connections are open", d.l.held)
+				if n, _ := d.counted(); n > maxConnections {
+					t.Errorf("%d connections are open", n)
 				}
 				d.end()
 			})
