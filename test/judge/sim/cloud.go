@@ -212,6 +212,7 @@ func (w *world) vanish(m *machine) {
 func (w *world) reap(n *node) {
 	delete(w.byName, n.Name)
 	w.nodes = slices.DeleteFunc(w.nodes, func(x *node) bool { return x == n })
+	w.scheduler.flush(w) // the end of a Node is an event of PodTopologySpread (EventsToRegister)
 	w.agent.soon(w)
 	for _, p := range slices.Clone(n.pods) {
 		s := p.service

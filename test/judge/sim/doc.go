@@ -99,13 +99,17 @@ func run(o Options, setup func(*world)) (Report, error) {
 	w.clock.now, w.end = midnight, midnight.Add(o.Length)
 	w.report.begin(w)
 	setup(w)
-	w.report.bound = decisionTime + w.slowestBoot()
+	w.report.bound = decisionTime + max(w.slowestBoot(), slowestEnd)
 	w.agent.start(w)
 	w.every(time.Minute, w.sample)
 	w.clock.run(w.end)
 	w.report.finish(w)
 	return w.report, nil
 }
+
+// slowestEnd is how long an evicted pod may wait whose topology spread counts its old node until the Node object is gone
+// (nodeTaintsPolicy: Ignore): the last pod ends, the machine is ended (terminate), and the Node is deleted (vanish).
+const slowestEnd = 10*time.Second + 40*time.Second + 60*time.Second
 
 // decisionTime is what may pass between a pod's creation and the order for its machine:
 // its controller makes its siblings, the scheduler fails it, the agent lets the burst

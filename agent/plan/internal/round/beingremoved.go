@@ -11,7 +11,7 @@ func (w *State) BeingRemoved(n *Node) bool {
 	if n.State != StateOut {
 		return n.State == StateMarked
 	}
-	ends := n.Deleting
+	ends := n.Deleting || n.Instance == nil && n.Facts.ToBeDeleted && n.Facts.CordonedByUs // the cloud no longer lists what we ended
 	if n.Instance != nil {
 		_, told := w.Next.Deleted[n.Instance.ID]
 		ends = ends || told || n.Instance.Phase == cluster.PhaseDeleting || n.Instance.Phase == cluster.PhaseGone
