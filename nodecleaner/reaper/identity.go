@@ -86,11 +86,12 @@ func (x *moment) contradiction(n cluster.Node) string {
 	switch {
 	case r.SystemUUID != "" && n.SystemUUID != "" && !strings.EqualFold(r.SystemUUID, n.SystemUUID):
 		return fmt.Sprintf("the Node's system UUID is %s, and the machine that was instance %s had %s: its provider ID is another machine's", n.SystemUUID, n.ProviderID, r.SystemUUID)
-	case !r.Gone.IsZero() && n.Created.After(r.Gone):
-		return "the Node was made after instance " + n.ProviderID + " had ended: its provider ID is another machine's"
 	}
 	if x.known(n, r) {
 		return "" // the cloud itself gives the instance this Node's name and address
+	}
+	if !r.Gone.IsZero() && n.Created.After(r.Gone) {
+		return "the Node was made after instance " + n.ProviderID + " had ended: its provider ID is another machine's"
 	}
 	if names := x.sharing[id]; len(names) > 1 {
 		return "Nodes " + strings.Join(names, " and ") + " carried the same provider ID " + n.ProviderID + " (a baked image?): which of them was the instance is not known"
