@@ -83,8 +83,7 @@ func (x *moment) suspect() {
 func (x *moment) contradiction(n cluster.Node) string {
 	id := machine(n.ProviderID)
 	r := x.memory.Seen[id]
-	switch {
-	case r.SystemUUID != "" && n.SystemUUID != "" && !strings.EqualFold(r.SystemUUID, n.SystemUUID):
+	if r.SystemUUID != "" && n.SystemUUID != "" && !strings.EqualFold(r.SystemUUID, n.SystemUUID) {
 		return fmt.Sprintf("the Node's system UUID is %s, and the machine that was instance %s had %s: its provider ID is another machine's", n.SystemUUID, n.ProviderID, r.SystemUUID)
 	}
 	if x.known(n, r) {
