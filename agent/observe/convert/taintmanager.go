@@ -35,7 +35,7 @@ func taintOwners(n *corev1.Node) (kept []metav1.ManagedFieldsEntry) {
 }
 
 // PersonTaints reports whether a person wrote the taints of a Node last, as far as the API server
-// tells. The list of taints is atomic: it has the manager of its last change, whoever set the others.
+// tells. The API server tracks the list of taints as one field: it names only the manager of the last change, also where earlier taints are of other managers.
 func PersonTaints(n *corev1.Node) bool {
 	owners := taintOwners(n)
 	if len(owners) == 0 {

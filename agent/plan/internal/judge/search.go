@@ -152,7 +152,7 @@ func (j *judge) choose() (trial, bool) {
 	var starts []trial
 	candidates := j.candidates()
 	before, most := j.sim.Steps, 0
-	enough := j.most - (j.most-before)/allShares // what the search may take; the rest is for refined
+	enough := j.most - (j.most-before)/allShares // steps of the search; refined takes the rest
 	for k, c := range candidates {
 		if k >= judgeAlways && j.sim.Steps > j.limit || k > 0 && j.sim.Steps > enough {
 			j.cut = j.cut || most == enough || j.sim.Steps > enough
