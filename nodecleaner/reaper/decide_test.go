@@ -94,7 +94,8 @@ func newWorld() *world {
 		group.Instances = append(group.Instances, cluster.Instance{ID: id(n), Phase: cluster.PhaseRunning, Member: true,
 			Created: noon.Add(-2 * time.Hour), Zone: []string{"a", "b"}[n%2], NodeNames: []string{fmt.Sprintf("n%02d", n)}})
 		w.in.Nodes = append(w.in.Nodes, cluster.Node{Name: cluster.NodeName(fmt.Sprintf("n%02d", n)), UID: cluster.UID(fmt.Sprintf("u%02d", n)),
-			ProviderID: string(id(n)), Created: noon.Add(-2 * time.Hour), Ready: cluster.StatusTrue, ReadySince: noon.Add(-time.Hour)})
+			ProviderID: string(id(n)), Created: noon.Add(-2 * time.Hour), Ready: cluster.StatusTrue, ReadySince: noon.Add(-time.Hour),
+			Addresses: []string{fmt.Sprintf("10.0.0.%d", n)}}) // the cloud of this world tells none
 	}
 	w.in.Groups = []cluster.NodeGroup{group}
 	w.step()

@@ -107,10 +107,13 @@ func (x *moment) contradiction(n cluster.Node) string {
 }
 
 // known reports whether the cloud, while the instance existed, gave it this Node's name and
-// one of the Node's addresses.
+// one of the Node's addresses. Where no kubelet has written the Node's status, as after a
+// restore from its manifest, no machine runs under the Node, and the name decides.
 func (x *moment) known(n cluster.Node, r Record) bool {
 	words := strings.Fields(r.Known)
-	return slices.Contains(words, label(string(n.Name))) && slices.ContainsFunc(n.Addresses, func(a string) bool { return slices.Contains(words, a) })
+	unwritten := len(n.Addresses) == 0 && n.SystemUUID == "" && n.Ready != cluster.StatusTrue
+	return slices.Contains(words, label(string(n.Name))) &&
+		(unwritten || slices.ContainsFunc(n.Addresses, func(a string) bool { return slices.Contains(words, a) }))
 }
 
 // stranger reports whether the Node has neither a name nor an address of the instance. The

@@ -44,13 +44,22 @@ func TestContradiction(t *testing.T) {
 		change func(*world)
 		want   string
 	}{
-		"nothing":                        {func(*world) {}, ""},
-		"no provider ID":                 {func(w *world) { w.node(0).ProviderID = "" }, ""},
-		"not in the ledger":              {func(w *world) { w.node(0).ProviderID = "aws:///z/i-foreign" }, ""},
-		"shared":                         {func(w *world) { w.node(1).ProviderID = string(id(0)) }, "carried the same provider ID"},
-		"another machine's name":         {func(w *world) { w.called("10.0.0.9 n09", "10.0.0.1") }, stranger},
-		"named by the cloud":             {also(older, func(w *world) { w.called("10.0.0.1 n00", "10.0.0.1") }), ""},
-		"made after the end":             {at(-time.Minute, -time.Minute+1), ended},
+		"nothing":                {func(*world) {}, ""},
+		"no provider ID":         {func(w *world) { w.node(0).ProviderID = "" }, ""},
+		"not in the ledger":      {func(w *world) { w.node(0).ProviderID = "aws:///z/i-foreign" }, ""},
+		"shared":                 {func(w *world) { w.node(1).ProviderID = string(id(0)) }, "carried the same provider ID"},
+		"another machine's name": {func(w *world) { w.called("10.0.0.9 n09", "10.0.0.1") }, stranger},
+		"named by the cloud":     {also(older, func(w *world) { w.called("10.0.0.1 n00", "10.0.0.1") }), ""},
+		"made after the end":     {at(-time.Minute, -time.Minute+1), ended},
+		"restored, without a kubelet": {also(at(-time.Minute, -time.Second), func(w *world) {
+			w.lose(0)
+			w.called("10.0.0.1 n00", "")
+			w.node(0).Addresses = nil
+		}), ""},
+		"restored, a kubelet wrote it": {also(at(-time.Minute, -time.Second), func(w *world) {
+			w.lose(0)
+			w.called("10.0.0.1 n00", "10.0.0.2")
+		}), ended},
 		"made at the end":                {at(-time.Minute, -time.Minute), ""},
 		"Ready for a while after it":     {at(-5*time.Minute, -time.Hour), ""},
 		"Ready long after it":            {at(-5*time.Minute-1, -time.Hour), long},
