@@ -60,11 +60,13 @@ func BenchmarkKarpenterMix(b *testing.B) {
 }
 
 func TestKarpenterMix(t *testing.T) {
-	s := plantest.KarpenterMix(t0, 1000, 400)
-	plan, _ := Decide(s, decision.Memory{}, packPolicy())
-	machines, pods := bought(plan)
-	t.Logf("%d classes, %d machines for %d pods, price %.1f, bound %.1f", len(s.Classes), machines, pods, spent(&s, plan), mixDemand(&s, 200))
-	if pods != 1000 || machines > 200 {
-		t.Errorf("%d machines for %d of 1000 pods; Karpenter buys 200\n%.3000s", machines, pods, plan)
+	for _, n := range []int{1000, 10000, 20000} {
+		s := plantest.KarpenterMix(t0, n, 400)
+		plan, _ := Decide(s, decision.Memory{}, packPolicy())
+		machines, pods := bought(plan)
+		t.Logf("%d classes, %d machines for %d pods, price %.1f, bound %.1f", len(s.Classes), machines, pods, spent(&s, plan), mixDemand(&s, n/5))
+		if pods != n || machines > n/5 {
+			t.Errorf("%d machines for %d of %d pods; Karpenter buys %d\n%.3000s", machines, pods, n, n/5, plan)
+		}
 	}
 }

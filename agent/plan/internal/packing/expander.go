@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -266,22 +265,6 @@ func (w *Packer) Costs() (cost []float64, margin float64) {
 		}
 	}
 	return cost, first.margin
-}
-
-// CheckExpanders says what is wrong with the choice of expanders.
-func (w *Packer) CheckExpanders() {
-	if bad := UnknownExpanders(w.Policy.Expander); len(bad) > 0 {
-		w.Held("cluster", "cluster", decision.RuleExpander, "unknown expander %s; this build knows %s", strings.Join(bad, ", "), strings.Join(Expanders(), ", "))
-	}
-	if !UsesPriorities(w.Policy.Expander) {
-		return
-	}
-	switch {
-	case w.Policy.PrioritiesFault != "" && len(w.Policy.Priorities) > 0:
-		w.Held("cluster", "cluster", decision.RulePriorities, "%s; the last good priorities hold", w.Policy.PrioritiesFault)
-	case w.Policy.PrioritiesFault != "":
-		w.Held("cluster", "cluster", decision.RulePriorities, "%s; the next expander decides", w.Policy.PrioritiesFault)
-	}
 }
 
 // PurchaseOf is a purchase of machines by group, with the room of a machine of each group, for pods that use so much. It is

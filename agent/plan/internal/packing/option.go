@@ -27,7 +27,6 @@ type option struct {
 // pick returns the best option of all groups that are not done, nil when there is
 // none.
 func (v *Solver) pick() *option {
-	var best *option
 	var all []*option
 	for _, g := range v.shortlist() {
 		if o := v.optionFor(g, v.limit(g)); o != nil {
@@ -43,12 +42,17 @@ func (v *Solver) pick() *option {
 			all = append(all, o)
 		}
 	}
+	return v.bestOf(all)
+}
+
+// bestOf is the best of some options; nil: there is none. It costs the options.
+func (v *Solver) bestOf(all []*option) (best *option) {
 	for _, o := range all {
 		if best == nil || v.better(o, best) {
 			best = o
 		}
 	}
-	return best
+	return v.withLargerOnes(best, all)
 }
 
 // limit is how many machines of a group and of those that are balanced with it this

@@ -66,14 +66,15 @@ func drawnPacker(r *rand.Rand) *Packer {
 }
 
 // pickAnew is pick without what was found before, for the same group or for another one.
-func (v *Solver) pickAnew() (best *option) {
+func (v *Solver) pickAnew() *option {
+	var all []*option
 	for _, g := range v.shortlist() {
 		clear(v.options)
-		if o := v.optionFor(g, v.limit(g)); o != nil && (best == nil || v.better(o, best)) {
-			best = o
+		if o := v.optionFor(g, v.limit(g)); o != nil {
+			all = append(all, o)
 		}
 	}
-	return best
+	return v.bestOf(all)
 }
 
 // TestOptionsStand: an option that is taken from before is the one that would be found now, and so is a packing that is

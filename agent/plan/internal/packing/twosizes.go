@@ -7,12 +7,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 )
 
-const (
-	// fewerMachinesFactor is how much more a solution with fewer machines may cost: every machine
-	// has costs of its own (DaemonSets, an address, a start) that no price tells.
-	fewerMachinesFactor = 1.05
-	maxSmallerGroups    = 3 // smaller groups that are tried beneath one
-)
+// fewerMachinesFactor is how much more a solution with fewer machines may cost: every machine
+// has costs of its own (DaemonSets, an address, a start) that no price tells.
+const fewerMachinesFactor = 1.05
 
 // twoSizePacking packs into machines of two sizes. Where pods keep away from each other, so
 // many machines must come that most of them may be small; what these cannot hold makes
@@ -48,30 +45,46 @@ func (v *Solver) twoSizePacking(o *option, p *binpack.Problem) *option {
 	return nil
 }
 
-// smallerGroups are the largest groups of which n machines would not be enough.
-func (v *Solver) smallerGroups(than int, p *binpack.Problem, n int) []int {
-	per := make([]int64, v.w.Dimensions.Len())
-	for i := range p.Items {
-		for j := range per {
-			per[j] += p.Items[i].Size[j] * int64(p.Items[i].Count)
+// withLargerOnes is the option that makes some machines of the best one larger, where the share of machines that this saves
+// is more than the share that it costs more. Where an operator has given an order of groups, it is the best one. It costs the
+// options.
+func (v *Solver) withLargerOnes(best *option, all []*option) *option {
+	if cost, _ := v.w.Costs(); cost == nil {
+		return best
+	}
+	for _, o := range all {
+		if slices.Contains(o.groups, best.group) && o.group != best.group && o.fresh < best.fresh && slices.Equal(o.which, best.which) && o.left <= best.left &&
+			v.total(o)*float64(o.fresh) < v.total(best)*float64(best.fresh) {
+			best = o
 		}
 	}
-	ladder, ranks := v.groupsByRank(), v.w.MachineRanks()
+	return best
+}
+
+// smallerGroups are the smallest group of which n machines would be enough if packing left no gaps, and the next one, of which
+// they would not be.
+func (v *Solver) smallerGroups(than int, p *binpack.Problem, n int) []int {
+	share := make([]int64, v.w.Dimensions.Len()) // what each of n machines has to hold
+	for i := range p.Items {
+		for j := range share {
+			share[j] += p.Items[i].Size[j] * int64(p.Items[i].Count)
+		}
+	}
+	for j := range share {
+		share[j] = (share[j] + int64(n) - 1) / int64(n)
+	}
+	ranks := v.w.MachineRanks()
 	var out []int
-	for x := len(ladder) - 1; x >= 0 && len(out) < maxSmallerGroups; x-- {
-		g := ladder[x]
+	for _, g := range slices.Backward(v.groupsByRank()) {
 		if ranks[g] >= ranks[than] || v.cost(g) >= v.cost(than) || v.w.Topology != nil && v.w.Topology.GroupDomain[g] != v.w.Topology.GroupDomain[than] || v.room(g) < n {
 			continue
 		}
-		empty, _ := v.w.Template(&v.w.Groups[g])
-		for j, sum := range per {
-			if empty[j]*int64(n) < sum {
-				out = append(out, g)
-				break
-			}
+		out = append(out, g)
+		if empty, _ := v.w.Template(&v.w.Groups[g]); !binpack.Fits(empty, share) {
+			break
 		}
 	}
-	return out
+	return out[max(0, len(out)-2):]
 }
 
 // packOnSmaller packs in an order into n machines of group g and makes as many of them machines of the

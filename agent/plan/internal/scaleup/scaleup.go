@@ -28,6 +28,22 @@ type Planner struct {
 // New begins scale-up.
 func New(w *round.State) *Planner { return &Planner{Round: judge.New(packing.New(w))} }
 
+// CheckExpanders says what is wrong with the choice of expanders.
+func (w *Planner) CheckExpanders() {
+	if bad := packing.UnknownExpanders(w.Policy.Expander); len(bad) > 0 {
+		w.Held("cluster", "cluster", decision.RuleExpander, "unknown expander %s; this build knows %s", strings.Join(bad, ", "), strings.Join(packing.Expanders(), ", "))
+	}
+	if !packing.UsesPriorities(w.Policy.Expander) {
+		return
+	}
+	switch {
+	case w.Policy.PrioritiesFault != "" && len(w.Policy.Priorities) > 0:
+		w.Held("cluster", "cluster", decision.RulePriorities, "%s; the last good priorities hold", w.Policy.PrioritiesFault)
+	case w.Policy.PrioritiesFault != "":
+		w.Held("cluster", "cluster", decision.RulePriorities, "%s; the next expander decides", w.Policy.PrioritiesFault)
+	}
+}
+
 // Decide finds room for the pending pods and buys what is missing. It returns every node
 // with what is on it then; nil: no pod was constrained, and nothing was worked out.
 // It costs what judging costs; where nothing is judged, what packing costs.
