@@ -96,7 +96,9 @@ func (e *Evidence) provisionTime(g *cluster.NodeGroup) time.Duration {
 // removes labels that they do not have, and adds taints that they register with (plan
 // leaves out startup taints).
 //
-// Only nodes whose instance appeared under the template's current spec count. Where
+// Only nodes whose instance appeared under the template's current spec count. Without any,
+// other nodes of the group that have the template's instance type tell how much memory a machine of this type
+// has: no template changes that. Where
 // nodes differ, the smaller amount holds, so that nothing is promised that an upcoming
 // node may not have. Sizes are read as soon as a node registers: otherwise a pod that does
 // not fit the node buys a second one of the same size while the first starts.
@@ -124,11 +126,14 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 		if g.Template.Spec == "" || g.Template.Unknown != "" {
 			continue
 		}
-		var ready, starting []*cluster.Node
+		var ready, starting, older []*cluster.Node
 		for _, in := range g.Instances {
 			n := byID[in.ID]
 			switch {
-			case n == nil || !in.Member || seen.Specs[in.ID] != g.Template.Spec || !sameType(g.Template, *n):
+			case n == nil || !in.Member || !sameType(g.Template, *n):
+			case seen.Specs[in.ID] == "" && n.Ready == cluster.StatusTrue:
+				older = append(older, n)
+			case seen.Specs[in.ID] != g.Template.Spec:
 			case n.Ready == cluster.StatusTrue:
 				ready = append(ready, n)
 			case n.Ready == cluster.StatusFalse && n.Allocatable.MilliCPU > 0 && n.Allocatable.Memory > 0 && n.Allocatable.Pods > 0:
@@ -151,14 +156,30 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 			c.At = now.UTC().Truncate(timeStep)
 			known[g.Template.Spec] = c.persistent(known[g.Template.Spec], ready, now)
 		}
-		if !c.At.IsZero() {
-			if w := c.advice(g.Template.Labels); w != "" {
-				advice[g.ID] = w
-			}
-			c.apply(&g.Template)
+		if c.At.IsZero() {
+			takeMemory(&g.Template, older)
+			continue
 		}
+		if w := c.advice(g.Template.Labels); w != "" {
+			advice[g.ID] = w
+		}
+		c.apply(&g.Template)
 	}
 	return groups, advice
+}
+
+// takeMemory takes the memory of a machine from nodes of the template's instance type that were there before the agent.
+// A cloud's list of types says more or less than a kernel finds; what the kubelet keeps of it stays as the template says.
+func takeMemory(t *cluster.Template, nodes []*cluster.Node) {
+	kind, least := t.Labels[labelInstanceType], int64(0)
+	for _, n := range nodes {
+		if m := n.Capacity.Memory; kind != "" && n.Labels[labelInstanceType] == kind && m > 0 && (least == 0 || m < least) {
+			least = m
+		}
+	}
+	if less := t.Capacity.Memory - least; least > 0 && less < t.Allocatable.Memory {
+		t.Capacity.Memory, t.Allocatable.Memory = least, t.Allocatable.Memory-less
+	}
 }
 
 // persistent is the part of a correction that is kept. Labels and taints that a node may

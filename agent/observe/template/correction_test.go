@@ -197,3 +197,40 @@ func TestOnlyNodesOfTheSameSpecCorrectATemplate(t *testing.T) {
 		t.Errorf("a node that is not Ready changed %+v", got)
 	}
 }
+
+// TestMemoryOfNodesThatWereThere: an agent that has just been installed knows of no machine by which template it was
+// launched; the memory of the group's instance type is what its nodes have.
+func TestMemoryOfNodesThatWereThere(t *testing.T) {
+	const gi = int64(1) << 30
+	kind := map[string]string{labelInstanceType: "m5.large"}
+	node := func(name string, capacity int64, kind map[string]string, ready cluster.Status) *cluster.Node {
+		return &cluster.Node{Name: cluster.NodeName(name), ProviderID: name, Ready: ready, Labels: kind, Capacity: cluster.Resources{MilliCPU: 2000, Memory: capacity}, Allocatable: cluster.Resources{MilliCPU: 2000, Memory: capacity / 2}}
+	}
+	for name, c := range map[string]struct {
+		nodes []*cluster.Node
+		specs map[cluster.InstanceID]string
+		types map[string]string // of the template
+		want  int64             // allocatable, of 7 promised of 8
+	}{
+		"less":                       {nodes: []*cluster.Node{node("a", 7*gi, kind, cluster.StatusTrue)}, types: kind, want: 6 * gi},
+		"more":                       {nodes: []*cluster.Node{node("a", 9*gi, kind, cluster.StatusTrue)}, types: kind, want: 8 * gi},
+		"the least of two":           {nodes: []*cluster.Node{node("a", 9*gi, kind, cluster.StatusTrue), node("b", 6*gi, kind, cluster.StatusTrue)}, types: kind, want: 5 * gi},
+		"another type":               {nodes: []*cluster.Node{node("a", 6*gi, map[string]string{labelInstanceType: "m5.xlarge"}, cluster.StatusTrue)}, types: kind, want: 7 * gi},
+		"a Node without a type":      {nodes: []*cluster.Node{node("a", 6*gi, nil, cluster.StatusTrue)}, types: kind, want: 7 * gi},
+		"a group of several types":   {nodes: []*cluster.Node{node("a", 6*gi, kind, cluster.StatusTrue)}, want: 7 * gi},
+		"not Ready":                  {nodes: []*cluster.Node{node("a", 6*gi, kind, cluster.StatusFalse)}, types: kind, want: 7 * gi},
+		"by an older template":       {nodes: []*cluster.Node{node("a", 6*gi, kind, cluster.StatusTrue)}, specs: map[cluster.InstanceID]string{"a": "v0"}, types: kind, want: 7 * gi},
+		"beside one of the template": {nodes: []*cluster.Node{node("a", 6*gi, kind, cluster.StatusTrue), node("b", 8*gi, kind, cluster.StatusTrue)}, specs: map[cluster.InstanceID]string{"b": "v1"}, types: kind, want: 4 * gi},
+		"absurd":                     {nodes: []*cluster.Node{node("a", 1, kind, cluster.StatusTrue)}, types: kind, want: 7 * gi},
+	} {
+		g := cluster.NodeGroup{ID: "g", Template: cluster.Template{Spec: "v1", Labels: c.types,
+			Capacity: cluster.Resources{MilliCPU: 2000, Memory: 8 * gi}, Allocatable: cluster.Resources{MilliCPU: 2000, Memory: 7 * gi}}}
+		for _, n := range c.nodes {
+			g.Instances = append(g.Instances, cluster.Instance{ID: cluster.InstanceID(n.ProviderID), Member: true})
+		}
+		groups, _ := Correct([]cluster.NodeGroup{g}, Evidence{Nodes: c.nodes, Specs: c.specs}, map[string]Correction{}, time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC))
+		if got := groups[0].Template.Allocatable.Memory; got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
