@@ -86,11 +86,11 @@ func (x *moment) contradiction(n cluster.Node) string {
 	if r.SystemUUID != "" && n.SystemUUID != "" && !strings.EqualFold(r.SystemUUID, n.SystemUUID) {
 		return fmt.Sprintf("the Node's system UUID is %s, and the machine that was instance %s had %s: its provider ID is another machine's", n.SystemUUID, n.ProviderID, r.SystemUUID)
 	}
-	if x.known(n, r) {
-		return "" // the cloud itself gives the instance this Node's name and address
-	}
-	if !r.Gone.IsZero() && n.Created.After(r.Gone) {
+	if !r.Gone.IsZero() && n.Created.After(r.Gone) && !restored(n, r) {
 		return "the Node was made after instance " + n.ProviderID + " had ended: its provider ID is another machine's"
+	}
+	if known(n, r) {
+		return "" // the cloud itself gave the instance this Node's name and address
 	}
 	if names := x.sharing[id]; len(names) > 1 {
 		return "Nodes " + strings.Join(names, " and ") + " carried the same provider ID " + n.ProviderID + " (a baked image?): which of them was the instance is not known"
@@ -107,13 +107,16 @@ func (x *moment) contradiction(n cluster.Node) string {
 }
 
 // known reports whether the cloud, while the instance existed, gave it this Node's name and
-// one of the Node's addresses. Where no kubelet has written the Node's status, as after a
-// restore from its manifest, no machine runs under the Node, and the name decides.
-func (x *moment) known(n cluster.Node, r Record) bool {
+// one of the Node's addresses.
+func known(n cluster.Node, r Record) bool {
 	words := strings.Fields(r.Known)
-	unwritten := len(n.Addresses) == 0 && n.SystemUUID == "" && n.Ready != cluster.StatusTrue
-	return slices.Contains(words, label(string(n.Name))) &&
-		(unwritten || slices.ContainsFunc(n.Addresses, func(a string) bool { return slices.Contains(words, a) }))
+	return slices.Contains(words, label(string(n.Name))) && slices.ContainsFunc(n.Addresses, func(a string) bool { return slices.Contains(words, a) })
+}
+
+// restored reports whether the Node was made from a manifest of the instance's Node: it has the name that the cloud gave
+// the instance, and no kubelet has written its status, so that no machine runs under it.
+func restored(n cluster.Node, r Record) bool {
+	return len(n.Addresses) == 0 && n.SystemUUID == "" && n.Ready != cluster.StatusTrue && slices.Contains(strings.Fields(r.Known), label(string(n.Name)))
 }
 
 // stranger reports whether the Node has neither a name nor an address of the instance. The

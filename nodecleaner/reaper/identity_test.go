@@ -51,6 +51,8 @@ func TestContradiction(t *testing.T) {
 		"another machine's name": {func(w *world) { w.called("10.0.0.9 n09", "10.0.0.1") }, stranger},
 		"named by the cloud":     {also(older, func(w *world) { w.called("10.0.0.1 n00", "10.0.0.1") }), ""},
 		"made after the end":     {at(-time.Minute, -time.Minute+1), ended},
+		"made after it with its name and address, which the cloud gave to the next machine": {
+			also(at(-time.Minute, -time.Second), func(w *world) { w.called("10.0.0.1 n00", "10.0.0.1") }), ended},
 		"restored, without a kubelet": {also(at(-time.Minute, -time.Second), func(w *world) {
 			w.lose(0)
 			w.called("10.0.0.1 n00", "")
@@ -103,7 +105,7 @@ func TestNamesAndAddresses(t *testing.T) {
 		"the Node tells no address": {"10.0.0.9 n09", nil, false, false},
 	} {
 		n, r := cluster.Node{Name: "N00.example.org", Addresses: c.addresses}, Record{Known: c.known}
-		if is, isNot := (&moment{}).known(n, r), stranger(n, r); is != c.is || isNot != c.isNot {
+		if is, isNot := known(n, r), stranger(n, r); is != c.is || isNot != c.isNot {
 			t.Errorf("%s: the same %t, another %t; want %t, %t", name, is, isNot, c.is, c.isNot)
 		}
 	}

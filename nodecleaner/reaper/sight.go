@@ -81,7 +81,7 @@ func newView(in Input) *view {
 	}
 	v.accounts = len(accounts)
 	for id, f := range v.instances {
-		if f.instance.Phase == cluster.PhasePending || f.instance.Phase == cluster.PhaseRunning {
+		if f.instance.Phase != cluster.PhaseGone {
 			for _, name := range f.instance.NodeNames {
 				v.names[name] = append(v.names[name], id)
 			}
@@ -152,11 +152,12 @@ func compareFound(a, b found) int {
 		a.instance.Created.Compare(b.instance.Created), cmp.Compare(a.instance.Zone, b.instance.Zone), slices.Compare(a.instance.NodeNames, b.instance.NodeNames))
 }
 
-// replaced reports whether another instance exists that has n's name and no Node of its own
+// replaced reports whether another instance starts or runs that has n's name and no Node of its own
 // (S1): a small subnet gives the name of a dead machine to the next one.
 func (v *view) replaced(n cluster.Node) bool {
 	for _, id := range v.names[string(n.Name)] {
-		if !v.backed[id] { // n's own instance is
+		phase := v.instances[id].instance.Phase
+		if !v.backed[id] && (phase == cluster.PhasePending || phase == cluster.PhaseRunning) { // n's own instance is backed
 			return true
 		}
 	}
