@@ -96,23 +96,23 @@ func oneTruth(t *testing.T, s cluster.Snapshot, m decision.Memory, p decision.Po
 // actionsOn are the last action of a plan that removes a node, and the last one that keeps it.
 func actionsOn(p decision.Plan, name cluster.NodeName) (removed, kept string) {
 	for _, a := range p.Actions {
+		node, keeps := cluster.NodeName(""), false
 		switch x := a.(type) {
 		case decision.Cordon:
-			if x.Node == name {
-				removed = a.String()
-			}
+			node = x.Node
 		case decision.Evict:
-			if x.Node == name {
-				removed = a.String()
-			}
+			node = x.Node
 		case decision.Terminate:
-			if x.Node == name {
-				removed = a.String()
-			}
+			node = x.Node
 		case decision.Uncordon:
-			if x.Node == name {
-				kept = a.String()
-			}
+			node, keeps = x.Node, true
+		}
+		switch {
+		case node != name:
+		case keeps:
+			kept = a.String()
+		default:
+			removed = a.String()
 		}
 	}
 	return removed, kept

@@ -146,6 +146,15 @@ func (w *world) lose(n int) {
 	node.Taints = append(node.Taints, cluster.Taint{Key: "node.kubernetes.io/unreachable", Effect: "NoExecute"})
 }
 
+// madeAgain makes the Node of a machine that has ended again, under another UID, and lets two hours pass.
+func (w *world) madeAgain(n int) {
+	w.lose(n)
+	w.pass(10 * time.Second)
+	node := w.node(n)
+	node.Created, node.UID = w.in.Now.Add(time.Second), "again"
+	w.pass(2 * time.Hour)
+}
+
 func (w *world) phase(n int, p cluster.Phase) {
 	i := &w.in.Groups[0].Instances[w.index(n)]
 	i.Phase, i.Member = p, p != cluster.PhaseGone

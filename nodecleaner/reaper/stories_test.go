@@ -795,20 +795,12 @@ func init() {
 			w.pass(2 * time.Hour)
 		}, "", "E7"},
 		{"E7 made after its instance was terminated, never Ready", func(w *world) {
-			w.lose(0)
 			w.phase(0, cluster.PhaseGone)
-			w.pass(10 * time.Second)
-			w.node(0).Created = w.in.Now.Add(time.Second)
-			w.node(0).UID = "again"
-			w.pass(2 * time.Hour)
+			w.madeAgain(0)
 		}, "", "E7"},
 		{"E7 made after its instance was listed no more", func(w *world) {
-			w.lose(0)
 			w.vanish(0)
-			w.pass(10 * time.Second)
-			w.node(0).Created = w.in.Now.Add(time.Second)
-			w.node(0).UID = "again"
-			w.pass(2 * time.Hour)
+			w.madeAgain(0)
 		}, "", "E7"},
 		{"E7 another machine's system UUID", func(w *world) {
 			w.node(0).SystemUUID = "11111111-2222-3333-4444-555555555555"
