@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"cmp"
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"slices"
@@ -138,10 +139,11 @@ func createPublished(ctx context.Context, client *kube.Client, make func(id stri
 	return nil, fmt.Errorf("there are %d such tokens, and no more can be: revoke one (autoscaler-agent token list)", standingSlots)
 }
 
-// Revoke deletes one of the agent's tokens.
+// Revoke deletes one of the agent's tokens, by its ID or by the whole token. A whole token whose secret is another
+// one is refused: it is not the token that the agent has under this ID.
 func Revoke(ctx context.Context, client *kube.Client, id string) error {
 	typed := id
-	id, _, _ = strings.Cut(id, ".") // a whole token is an ID, too
+	id, secret, whole := strings.Cut(id, ".")
 	if !inPool(id) {
 		if idPattern.MatchString(id) {
 			typed = id // without the secret that may follow
@@ -156,6 +158,8 @@ func Revoke(ctx context.Context, client *kube.Client, id string) error {
 		return fmt.Errorf("revoke join token %s: %w", id, err)
 	case s.Labels[TokenLabel] == "":
 		return errors.New("revoke join token " + id + ": it stands under one of the agent's names, and is not the agent's")
+	case whole && subtle.ConstantTimeCompare([]byte(secret), s.Data[keySecret]) != 1:
+		return fmt.Errorf("revoke join token %s: the token that the agent has under this ID has another secret; to revoke it all the same, give the ID alone", id)
 	}
 	if err := remove(ctx, client, s); err != nil {
 		return fmt.Errorf("revoke join token %s: %w", id, err)

@@ -54,6 +54,10 @@ func TestOperatorsTokens(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
+					const other = ".0123456789abcdef"
+					if err := Revoke(t.Context(), kubetest.Client(client), again[:6]+other); err == nil || !strings.Contains(err.Error(), "another secret") || strings.Contains(err.Error(), other) {
+						t.Errorf("revoked by another secret: %v", err)
+					}
 					if err := Revoke(t.Context(), kubetest.Client(client), again); err != nil {
 						t.Error(err)
 					}

@@ -79,6 +79,12 @@ func (c Config) IdleSections(file *groups.File) string {
 	return fmt.Sprintf("nobody reads section %s: add the name to %s_PROVIDER, which is %q", strings.Join(idle, ", "), Prefix, c.Provider)
 }
 
+// MissingSections are the providers that are switched on, have their groups in a section of groups.yaml, and have none there.
+func (c Config) MissingSections(file *groups.File) []string {
+	names, _ := all.Split(c.Provider)
+	return slices.DeleteFunc(names, func(name string) bool { return !all.InSection(name) || len(file.Clouds[name]) > 0 })
+}
+
 // UnknownGroups says which names of groups.yaml find none of the groups; nothing while
 // the cloud is not read whole.
 func UnknownGroups(file *groups.File, list []cluster.NodeGroup, err error) string {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,5 +18,16 @@ func TestASectionThatNobodyReads(t *testing.T) {
 	delete(file.Clouds, "nova")
 	if why := (Config{Provider: "asg"}).IdleSections(file); why != "" {
 		t.Errorf("%q", why)
+	}
+}
+
+func TestMissingSections(t *testing.T) {
+	file := &groups.File{}
+	if got := (Config{Provider: "asg,nova,magnum,externalgrpc,clusterapi"}).MissingSections(file); !slices.Equal(got, []string{"nova"}) {
+		t.Errorf("%q", got)
+	}
+	file.Clouds = map[string]json.RawMessage{"nova": json.RawMessage(`{}`)}
+	if got := (Config{Provider: "nova"}).MissingSections(file); len(got) > 0 {
+		t.Errorf("%q", got)
 	}
 }

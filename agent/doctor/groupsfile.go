@@ -20,14 +20,19 @@ func checkGroupsFile(cfg config.Config) []Finding {
 		}
 		return out
 	}
+	var out []Finding
+	for _, name := range cfg.MissingSections(&file) {
+		out = append(out, Finding{Level: LevelError, About: "groups.yaml", Text: fmt.Sprintf("%s has no section %s, which describes the node groups", cfg.GroupsFile, name),
+			Remedy: "write it: docs/providers/" + name + ".md shows one"})
+	}
 	if len(file.Groups)+len(file.Headroom)+len(file.Clouds) == 0 {
-		return nil
+		return out
 	}
 	text := fmt.Sprintf("%s: %d groups, %d headroom", cfg.GroupsFile, len(file.Groups), len(file.Headroom))
 	for _, name := range slices.Sorted(maps.Keys(file.Clouds)) {
 		text += ", section " + name
 	}
-	out := []Finding{{Level: LevelOK, About: "groups.yaml", Text: text}}
+	out = append(out, Finding{Level: LevelOK, About: "groups.yaml", Text: text})
 	if why := cfg.IdleSections(&file); why != "" {
 		out = append(out, Finding{Level: LevelWarning, About: "groups.yaml", Text: why})
 	}

@@ -91,7 +91,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"openstack-rules", ""}, []string{"nova", "magnum"}, noFiles},
 		{[]string{"userdata", "render", "--cloud", ""}, []string{"aws", "openstack"}, noFiles},
 		{[]string{"replay", ""}, []string{"json.gz"}, ":8"}, // files by extension
-		{[]string{"explain", ""}, []string{"pod", "node", "group", "csr", "headroom"}, noFiles},
+		{[]string{"explain", ""}, []string{"pod", "node", "group", "csr", "instance"}, noFiles},
 		{[]string{"explain", "--socket", socket, "pod", "default/w"}, []string{"default/web-0", "default/web-1"}, noFiles},
 		{[]string{"explain", "--socket", socket, "po/default/w"}, []string{"po/default/web-0", "po/default/web-1"}, noFiles},
 		{[]string{"explain", "--socket", socket, "no", ""}, []string{"n1"}, noFiles},

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata/leader"
 )
@@ -86,7 +87,7 @@ func newLeaderFlags(c *cobra.Command) *leaderFlags {
 	f.flags.StringVar(&f.ignored, "ignore-preflight-errors", "", "comma-separated `checks` of kubeadm whose failure only warns")
 	f.flags.StringVar(&f.machine.beforeJoin, "before-init", "", "`file` with a script that runs as root right before kubeadm init")
 	f.flags.StringVar(&f.machine.afterJoin, "after-init", "", "`file` with a script that runs as root at the end")
-	f.flags.StringVarP(&f.output, "out", "o", "", "write to `file`, with mode 0600, instead of standard output")
+	f.flags.VarP((*flagvalue.File)(&f.output), "out", "o", "write to `file`, with mode 0600, instead of standard output")
 	f.machine.downloadFlags()
 	for name, values := range map[string][]string{
 		"os": {"debian", "ubuntu", "flatcar"}, "arch": userdata.Arches, "format": {"script", "kubeadm", "downloads"},

@@ -30,7 +30,7 @@ func completeSubject(envFile, socket *string) cobra.CompletionFunc {
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		case len(args) == 0:
-			return []cobra.Completion{"pod", "node", "group", "csr", "headroom"}, cobra.ShellCompDirectiveNoFileComp
+			return []cobra.Completion{"pod", "node", "group", "csr", "instance"}, cobra.ShellCompDirectiveNoFileComp
 		case len(args) == 1:
 			return completeNames(c, envFile, socket, kindOf(args[0]), prefix), cobra.ShellCompDirectiveNoFileComp
 		}

@@ -57,7 +57,7 @@ func newUserdataFlags(c *cobra.Command) *userdataFlags {
 	f.flags.StringVar(&f.beforeJoin, "before-join", "", "`file` with a script that runs as root when the programs are installed")
 	f.flags.StringVar(&f.afterJoin, "after-join", "", "`file` with a script that runs as root when the Node has joined")
 	f.downloadFlags()
-	f.flags.StringVarP(&f.output, "out", "o", "", "write to `file`, with mode 0600, instead of standard output")
+	f.flags.VarP((*flagvalue.File)(&f.output), "out", "o", "write to `file`, with mode 0600, instead of standard output")
 	f.flags.Var(&f.labels, "label", "Node label `key=value`; may be repeated")
 	f.flags.Var(&f.taints, "taint", "Node taint `key[=value]:effect`; may be repeated")
 	f.flags.Int64Var(&f.reserved.MaxPods, "max-pods", f.reserved.MaxPods, "largest number of `pods` on a machine")

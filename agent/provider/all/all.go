@@ -135,6 +135,9 @@ func (c Config) openStackCalls() func(openstack.Call) {
 	return func(k openstack.Call) { c.OnCall(k.Action, k.Took, k.Err) }
 }
 
+// InSection reports whether the groups of a provider are those of its section of groups.yaml alone.
+func InSection(name string) bool { return clouds[name].section != nil && clouds[name].none == "" }
+
 // Names are the known providers, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(clouds)) }
 

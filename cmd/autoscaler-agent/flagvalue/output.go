@@ -2,6 +2,7 @@ package flagvalue
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -25,3 +26,22 @@ func (f *Output) Set(v string) error {
 	*f = Output(v)
 	return nil
 }
+
+// File is a file that a command writes. The name of a form of Outputs is refused: other commands take one under -o, and
+// a file of that name with a secret in it would be found by nobody.
+type File string
+
+// Set is pflag.Value's.
+func (f *File) Set(v string) error {
+	if slices.Contains(Outputs, v) {
+		return fmt.Errorf("name a file: this command has no output format; for a file of this name write ./%s", v)
+	}
+	*f = File(v)
+	return nil
+}
+
+// String is pflag.Value's.
+func (f *File) String() string { return string(*f) }
+
+// Type is pflag.Value's.
+func (f *File) Type() string { return "file" }
