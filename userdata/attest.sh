@@ -85,6 +85,7 @@ attest() {
     why=attest-unreachable
     case $answer in A[0-9]*) why="attest rule=${answer%% *}" ;; esac
     left=$((left - 1))
+    if late 60; then left=0; fi
     case $left:$status in 0:* | *:400) die "reason=$why" ;; esac
     [ "$why" = "$said" ] || { said=$why; phase "attest left=$left reason=${why#attest rule=}"; }
     sleep "${JOIN_PAUSE:-10}"

@@ -56,10 +56,26 @@ WantedBy=multi-user.target
 // (Flatcar) runs it at every boot and cloud-init once per instance; the guard makes both the
 // same.
 func (s Spec) script(sums map[string]string) ([]byte, error) {
-	file, err := s.scriptFile(sums)
+	if s.Join.Attest == "" {
+		plain := s.installer("cat >" + scriptFile + " <<'" + scriptEnd + "'\n" + s.worker(sums, true))
+		if len(plain) <= Limit(s.Cloud)*9/10 {
+			return plain, nil
+		}
+	}
+	// It is compressed where it would leave too little room; the token stays in plain text for WithJoin.
+	packed, err := pack(s.worker(sums, false))
 	if err != nil {
 		return nil, err
 	}
+	token := ""
+	if s.Join.Attest == "" {
+		token = "JOIN_TOKEN=" + shellQuote(s.Join.Token) + "\necho \"$JOIN_TOKEN\" >" + tokenFile + "\n"
+	}
+	return s.installer(token + packedBegin + packed + "\n"), nil
+}
+
+// installer is the shell script around the worker's own, which file writes.
+func (s Spec) installer(file string) []byte {
 	return []byte(`#!/bin/sh
 ` + s.notice() + `set -eu
 umask 077
@@ -75,7 +91,7 @@ chmod 644 ` + unitFile + `
 systemctl daemon-reload
 systemctl enable ` + unitName + `
 systemctl start ` + unitName + `
-`), nil
+`)
 }
 
 // notice says what a reader of the user data learns.
@@ -86,16 +102,7 @@ func (s Spec) notice() string {
 	return "# User data made by autoscaler-agent. It holds a join token: keep it from other users.\n"
 }
 
-// scriptFile writes the worker's script from a here-document. With the CA and the steps to
-// attest it exceeds EC2's limit, so it is compressed then.
-func (s Spec) scriptFile(sums map[string]string) (string, error) {
-	if s.Join.Attest == "" {
-		return "cat >" + scriptFile + " <<'" + scriptEnd + "'\n" + s.worker(sums, true), nil
-	}
-	packed, err := pack(s.worker(sums, false))
-	return packedBegin + packed + "\n", err
-}
-
+// packedBegin begins the worker's script of the format script where it is compressed.
 const packedBegin = "base64 -d <<'" + scriptEnd + "' | gzip -dc >" + scriptFile + "\n"
 
 // Unpack returns the worker's script of user data in the format script that holds it

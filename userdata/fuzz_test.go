@@ -58,6 +58,9 @@ func checkAssignments(t *testing.T, s Spec, script []byte) {
 	if want := s.Join.Endpoint + "\n" + s.Join.Token + "\n" + strings.Join(s.Join.CACertHashes, ",") + "\n"; got != want {
 		t.Errorf("the shell reads %q, want %q", got, want)
 	}
+	if packed, ok, err := Unpack(script); ok || err != nil {
+		script = packed
+	}
 	if text := string(script); strings.Count(text, "\nPATCH\n") != 1 || strings.Count(text, "\nJOIN\n") != 1 {
 		t.Error("a here-document ends early")
 	}

@@ -24,7 +24,11 @@ func JoinSection(script []byte) ([]byte, error) {
 	if packed, ok, err := Unpack(script); err != nil {
 		return nil, err
 	} else if ok {
+		token := bytes.TrimPrefix(tokenPlaces.Find(script), []byte("\n"))
 		script = packed
+		if len(token) > 0 { // that stands beside the packed script
+			script = bytes.Replace(script, []byte(tokenOfFile), append(token, '\n'), 1)
+		}
 	}
 	section := between(script, JoinBegin, JoinEnd)
 	if section == nil {
@@ -76,8 +80,10 @@ func (s Spec) tokenSource(tokenInScript bool) string {
 	if tokenInScript {
 		return "JOIN_TOKEN=" + shellQuote(s.Join.Token) + "\n"
 	}
-	return "JOIN_TOKEN=$(cat " + tokenFile + ") || die reason=token-file\n"
+	return tokenOfFile
 }
+
+const tokenOfFile = "JOIN_TOKEN=$(cat " + tokenFile + ") || die reason=token-file\n"
 
 // tokenFile holds the token alone where the script is compressed: whoever makes a server
 // finds TokenPlaceholder in plain text.
@@ -116,7 +122,7 @@ func (s Spec) joinConfiguration() object {
 	if s.ExternalCloudProvider {
 		args["cloud-provider"] = "external"
 	}
-	timeout := ref("JOIN_DISCOVERY_TIMEOUT:-5m0s")
+	timeout := ref("JOIN_DISCOVERY_TIMEOUT:-1m0s")
 	if api == "v1beta3" {
 		registration["kubeletExtraArgs"] = args
 		discovery["timeout"] = timeout

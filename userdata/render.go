@@ -18,7 +18,7 @@ func Render(s Spec) ([]byte, error) {
 		return nil, err
 	}
 	if limit := Limit(s.Cloud); len(out) > limit {
-		return nil, fmt.Errorf("userdata: %d bytes, and %s takes at most %d: leave out labels, taints or hooks, name one --arch, or use the format cloud-config or ignition, which compress the script", len(out), s.Cloud, limit)
+		return nil, fmt.Errorf("userdata: %d bytes, and %s takes at most %d: leave out labels, taints or hooks, or name one --arch", len(out), s.Cloud, limit)
 	}
 	return out, nil
 }

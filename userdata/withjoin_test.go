@@ -43,7 +43,9 @@ func TestWithJoin(t *testing.T) {
 }
 
 func TestWithJoinRefuses(t *testing.T) {
-	good := rendered(t, sample())
+	plain := sample()
+	plain.Cloud = "openstack" // has room for the script as it is
+	good := rendered(t, plain)
 	other := sample().Join
 	for name, c := range map[string]struct {
 		text []byte
@@ -54,6 +56,7 @@ func TestWithJoinRefuses(t *testing.T) {
 		"somebody's own":  {[]byte("#!/bin/sh\nkubeadm join\n"), other, "0 join sections"},
 		"twice":           {append(bytes.Clone(good), good...), other, "want once"},
 		"cut":             {bytes.ReplaceAll(good, []byte(JoinEnd), nil), other, "was cut"},
+		"packed, twice":   {append(rendered(t, sample()), rendered(t, sample())...), other, "2 join sections"},
 		"another token":   {append(bytes.Clone(good), "\nJOIN_TOKEN='abcdef.0123456789abcdef'\n"...), other, "2 join tokens"},
 		"attesting":       {rendered(t, attested(t)), other, "machines attest"},
 		"no token":        {good, Join{Endpoint: other.Endpoint, CACertHashes: other.CACertHashes}, "missing"},

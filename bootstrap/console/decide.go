@@ -22,6 +22,10 @@ type Diagnosis struct {
 	Where  string `json:"where"`
 	Likely string `json:"likely,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
+	// Reason is the one that the user data gave for its last failure; empty: none.
+	Reason string `json:"reason,omitempty"`
+	// Joined tells that the user data came to its end.
+	Joined bool `json:"joined,omitempty"`
 }
 
 // String is the diagnosis in one line.
@@ -45,7 +49,7 @@ const (
 
 // Diagnose reads a console. pending tells that the machine does not run yet.
 func Diagnose(text string, pending bool) Diagnosis {
-	marks := marksOf(text)
+	marks, earlier := marksOf(text)
 	d := Diagnosis{Marks: marks}
 	if len(marks) == 0 {
 		d.Where, d.Likely, d.Remedy = unmarked(text, pending)
@@ -68,14 +72,24 @@ func Diagnose(text string, pending bool) Diagnosis {
 	switch last.Phase {
 	case "failed":
 		d.Where = fmt.Sprintf("the user data failed after %q with %q", before, last.Text)
-		d.Likely, d.Remedy = failure(last, before)
+		d.Reason = last.Values["reason"]
+		d.Likely, d.Remedy = failure(last)
 	case "joined", "already-joined":
 		d.Where = fmt.Sprintf("the user data came to its end (%q)", last.Text)
+		d.Joined = true
 		d.Likely = "the machine has its certificate; a Node that is missing or NotReady is the kubelet's matter"
 		d.Remedy = "autoscaler-agent explain node NAME; kubectl get csr; on the machine journalctl -u kubelet"
 	default:
 		d.Where = fmt.Sprintf("the user data is, or hangs, in %q", last.Text)
 		d.Likely, d.Remedy = hanging(last)
+		if last.Phase == "retry" && last.Values["reason"] != "" {
+			earlier = last
+		}
+		if earlier.Phase != "" { // the unit, or the script, tries again what has failed
+			d.Reason = earlier.Values["reason"]
+			d.Where = fmt.Sprintf("the user data tries again (%q) after %q", last.Text, earlier.Text)
+			d.Likely, d.Remedy = failure(earlier)
+		}
 	}
 	return d
 }
@@ -98,9 +112,11 @@ func unmarked(text string, pending bool) (where, likely, remedy string) {
 		"autoscaler-agent userdata render; compare it with that of the launch template or server"
 }
 
-// marksOf finds the marks of the last boot.
-func marksOf(text string) []Mark {
-	var out []Mark
+// marksOf finds the marks of the last start of the script. The unit starts it again where it has
+// failed, and so does a boot: earlier is the last failure before that, unless the script has come
+// past that phase since.
+func marksOf(text string) (out []Mark, earlier Mark) {
+	phase, at := "", "" // the last phase, and the one that earlier failed in
 	for line := range strings.Lines(text) {
 		_, rest, ok := strings.Cut(line, marker)
 		if !ok {
@@ -111,15 +127,27 @@ func marksOf(text string) []Mark {
 		case m.Phase == "":
 			continue
 		case m.Phase == "start":
-			out = out[:0]
+			out, phase = out[:0], ""
 		case len(out) > 0 && out[len(out)-1].Text == m.Text:
 			continue // the console shows what a unit prints, too
+		}
+		switch m.Phase {
+		case "failed", "retry":
+			if m.Values["reason"] != "" {
+				earlier, at = m, phase
+			}
+		case "warning":
+		default:
+			if phase == at && m.Phase != at {
+				earlier, at = Mark{}, ""
+			}
+			phase = m.Phase
 		}
 		if out = append(out, m); len(out) > maxMarks {
 			out = out[1:]
 		}
 	}
-	return out
+	return out, earlier
 }
 
 func markOf(rest string) Mark {
@@ -149,85 +177,4 @@ func markOf(rest string) Mark {
 		m.Text += " " + w
 	}
 	return m
-}
-
-// cause is what a reason of the user data means.
-type cause struct{ reason, likely, remedy string }
-
-// causes are told by the first whose reason the mark's begins with.
-var causes = []cause{
-	{"checksum", "a file is not the one whose checksum is pinned: a mirror has another one, or the transfer broke", "compare the file of the mirror with the pinned SHA-256"},
-	{"download", "a file could not be fetched: no way to the site or mirror, or it does not have the file", "try the URL from the same subnet; routes, NAT, proxy, security groups"},
-	{"package-index", "the distribution's package index could not be read", "try it from the same subnet; or bake the package into the image"},
-	{"package", "a package could not be installed", "try it from the same subnet; or bake the package into the image"},
-	{"containerd-config", "containerd does not run: its program does not fit the machine", "another --containerd; or bake it into the image"},
-	{"services", "containerd or kubelet could not be started", "on the machine journalctl -u containerd -u kubelet"},
-	{"install", "a setting or a directory of the system could not be written", "the image: its file systems must be writable"},
-	{"disks-too-few", "the machine has fewer disks of its own than the layout wants", "another instance type, or userdata render --instance-store raid0"},
-	{"disk-not-blank", "a disk of the machine has data on it already", "userdata render formats blank disks alone: an instance that was stopped has new ones"},
-	{"disks", "the machine's own disks could not be made a file system", "look at the console itself; the instance type"},
-	{"no-space", "the disk is full", "give the launch template or flavor a larger root disk"},
-	{"architecture", "the machine's architecture is not served", "amd64 and arm64 are"},
-	{"system", "the image is of another system than the user data was rendered for", "userdata render --os, or another image"},
-	{"attest-unreachable", "the leader's attest listener does not answer, or its certificate is not of the cluster's CA", "security group of the leader; AUTOSCALER_BOOTSTRAP_ATTEST_*; autoscaler-agent check"},
-	{"attest-role", "the machine has no instance role", "give the launch template an instance profile"},
-	{"attest-key", "neither openssl nor ssh-keygen could make a key", "put one of them into the image"},
-	{"attest", "the leader refused the machine's attestation", "docs/attested-join.md has the rule; the agent's journal has the reason"},
-	{"imds", "the metadata service did not answer", "IMDSv2 must be enabled for the machine"},
-	{"metadata", "neither metadata service nor configuration drive answered", "look at the network's metadata service, or set config_drive"},
-	{"bad-metadata", "the metadata service told something that cannot be a name or an ID", "look at the server's name and at the VPC's DHCP options"},
-	{"token-file", "the token file of the user data is missing", "render the user data anew"},
-	{"no-token", "no join token was published when the machine asked", "autoscaler-agent token list; the agent's journal"},
-	{"join-token", "the token has ended or was revoked: cluster-info is not signed with it", "autoscaler-agent token list; render the user data anew where the token is pasted into it"},
-	{"cluster-info-signature", "the token's secret is not the one that cluster-info is signed with, or somebody changed cluster-info on its way", "autoscaler-agent check --join, from the same subnet; render the user data anew"},
-	{"ca-pin", "the cluster's CA is not the one that is pinned", "autoscaler-agent check --join; render the user data anew"},
-	{"cluster-info-changed", "cluster-info was another one when it was read with the cluster's CA: somebody may stand between the machine and the API server", "autoscaler-agent check --join, from the same subnet"},
-	{"preflight", "kubeadm's preflight checks failed", "the checks that the mark names; the image"},
-	{"endpoint", "the API server's endpoint does not answer", "security groups, the load balancer; autoscaler-agent check --join"},
-	{"node-name", "a Ready Node has the machine's name already: two machines have one name", "autoscaler-agent explain node NAME; give each machine a name of its own"},
-	{"kubeadm-join", "kubeadm join failed each time: wrong token, pin or endpoint, or its client certificate is held", "autoscaler-agent check --join; autoscaler-agent explain csr NAME; the console itself"},
-	{"before-join", "the operator's own hook failed", "look at the hook"},
-	{"after-join", "the operator's own hook failed", "look at the hook"},
-}
-
-func failure(m Mark, before string) (likely, remedy string) {
-	reason := m.Values["reason"]
-	for _, c := range causes {
-		if reason != "" && strings.HasPrefix(reason, c.reason) {
-			likely = c.likely
-			if f := m.Values["file"]; f != "" {
-				likely = f + ": " + likely
-			}
-			if r := m.Values["rule"]; r != "" {
-				likely += " by rule " + r
-			}
-			return likely, c.remedy
-		}
-	}
-	if reason == "" {
-		return "a command of that phase failed", "look at the console itself"
-	}
-	return "for the reason " + reason, "look at the console itself"
-}
-
-// hanging is for a machine that is in the middle of something.
-func hanging(m Mark) (likely, remedy string) {
-	switch m.Phase {
-	case "start", "install", "services", "disks":
-		return "installing takes long, or hangs", "look at the console itself"
-	case "download", "package":
-		return "the site or mirror is slow, or swallows connections", "routes, NAT, proxy, security groups"
-	case "metadata":
-		return "the metadata service is not reached", "IMDSv2 and its hop limit; the network's metadata service"
-	case "attest":
-		if r := m.Values["reason"]; r != "" {
-			return "the leader does not let it in yet: " + r, "docs/attested-join.md has the rule; the agent's journal has the reason"
-		}
-		return "the leader does not answer", "security group of the leader; autoscaler-agent check"
-	case "token":
-		return "it waits for a token to be published", "autoscaler-agent token list; the agent's journal"
-	case "join", "retry":
-		return "kubeadm waits for the API server, for the token's signature or for the approval of its client certificate", "autoscaler-agent check --join; kubectl get csr; autoscaler-agent explain csr NAME"
-	}
-	return "", ""
 }

@@ -5,6 +5,11 @@ phase() {
   c=${JOIN_CONSOLE:-/dev/console}
   if [ -w "$c" ]; then echo "autoscaler-agent: phase=$*" 2>/dev/null >"$c" || :; fi
 }
+up() { cut -d . -f 1 /proc/uptime; }
+began=$(up)
+# late SECONDS: what takes so long would not end within the time of the last word, which is well
+# before AUTOSCALER_SCALING_MAX_NODE_PROVISION_TIME gives the machine up.
+late() { [ $(($(up) - began + $1)) -gt "${JOIN_SECONDS:-660}" ]; }
 died='' at=start
 die() { died=1; phase "failed $*"; exit 1; }
 # full names the first directory whose file system has no 8 MiB left.

@@ -4,17 +4,17 @@ have() { command -v "$1" >/dev/null 2>&1; }
 # fetch NAME PATH FILE: from the first base address whose file has the pinned checksum.
 fetch() {
   phase "download file=$1"
-  why=download
   for base in $BASES; do
     if curl -fsSL --connect-timeout 20 --retry 5 --retry-connrefused --retry-max-time 180 -o "$3" "$base$2"; then
       if echo "$(sum "$1")  $3" | sha256sum -c - >/dev/null 2>&1; then return 0; fi
-      why=checksum
-    elif [ -n "$(full)" ]; then
-      why=no-space
+      why=checksum rc=
+    else
+      why=download rc=" curl=$?"
+      if [ -n "$(full)" ]; then why=no-space rc=; fi
     fi
     rm -f "$3"
   done
-  die "reason=$why file=$1"
+  die "reason=$why file=$1$rc"
 }
 # place FILE: as a program, whole or not at all.
 place() {

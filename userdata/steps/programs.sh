@@ -91,4 +91,4 @@ fi
 phase services
 systemctl daemon-reload
 systemctl enable containerd.service kubelet.service
-systemctl start containerd.service
+systemctl start containerd.service || die reason=containerd

@@ -19,6 +19,9 @@ phase() {
   c=${JOIN_CONSOLE:-/dev/console}
   if [ -w "$c" ]; then echo "autoscaler-agent: phase=$*" 2>/dev/null >"$c" || :; fi
 }
+up() { cut -d . -f 1 /proc/uptime; }
+began=$(up)
+late() { [ $(($(up) - began + $1)) -gt "${JOIN_SECONDS:-660}" ]; }
 died='' at=start
 die() { died=1; phase "failed $*"; exit 1; }
 full() {
@@ -89,17 +92,17 @@ export PATH
 have() { command -v "$1" >/dev/null 2>&1; }
 fetch() {
   phase "download file=$1"
-  why=download
   for base in $BASES; do
     if curl -fsSL --connect-timeout 20 --retry 5 --retry-connrefused --retry-max-time 180 -o "$3" "$base$2"; then
       if echo "$(sum "$1")  $3" | sha256sum -c - >/dev/null 2>&1; then return 0; fi
-      why=checksum
-    elif [ -n "$(full)" ]; then
-      why=no-space
+      why=checksum rc=
+    else
+      why=download rc=" curl=$?"
+      if [ -n "$(full)" ]; then why=no-space rc=; fi
     fi
     rm -f "$3"
   done
-  die "reason=$why file=$1"
+  die "reason=$why file=$1$rc"
 }
 place() {
   install -m 755 "$1" "$bin/.${1##*/}.new"
@@ -256,7 +259,7 @@ fi
 phase services
 systemctl daemon-reload
 systemctl enable containerd.service kubelet.service
-systemctl start containerd.service
+systemctl start containerd.service || die reason=containerd
 phase before-join
 mkdir -p /var/lib/autoscaler-agent-join
 cat >/var/lib/autoscaler-agent-join/before-join <<'END-OF-HOOK'
@@ -352,7 +355,7 @@ cat >"$dir/join.yaml" <<JOIN
    ],
    "token": "${JOIN_TOKEN}"
   },
-  "timeout": "${JOIN_DISCOVERY_TIMEOUT:-5m0s}"
+  "timeout": "${JOIN_DISCOVERY_TIMEOUT:-1m0s}"
  },
  "kind": "JoinConfiguration",
  "nodeRegistration": {
@@ -381,30 +384,75 @@ cat >"$dir/join.yaml" <<JOIN
 }
 JOIN
 why() {
-  case $(tail -n 40 "$dir/kubeadm.log") in
+  if [ -n "$(full)" ]; then echo no-space; return; fi
+  case $(grep -v '\[WARNING ' "$dir/kubeadm.log" | tail -n 40) in
+    *'no space left on device'*) echo no-space ;;
     *'could not find a JWS signature'* | *'token id '*) echo join-token ;;
     *'failed to verify JWS signature'*) echo cluster-info-signature ;;
     *'cluster CA found in'*) echo ca-pin ;;
     *'was different from the first'* | *'signed by unknown authority'*) echo cluster-info-changed ;;
-    *'failed to request the cluster-info'*) echo endpoint ;;
+    *'is not yet valid: '*) if [ "${1#-}" -gt 60 ]; then echo clock; else echo server-expired; fi ;;
+    *'certificate is valid for '* | *'any IP SANs'*) echo server-name ;;
+    *'only supports deploying'* | *'[ERROR KubeletVersion]'* | *'old API spec'* | *'is registered for version "kubeadm'*) echo version-skew ;;
+    *'[ERROR CRI]'* | *'[ERROR ContainerRuntimeV'*) echo containerd ;;
     *'[preflight] Some fatal errors'*)
       echo "preflight checks=$(sed -n 's/.*\[ERROR \([A-Za-z0-9_-]*\)\].*/\1/p' "$dir/kubeadm.log" | tr '\n' ',' | sed 's/,$//')"
       ;;
     *'already exists in the cluster'*) echo node-name ;;
-    *'no space left on device'*) echo no-space ;;
+    *'Starting the kubelet'*) running ;;
+    *'cluster-info" is forbidden'* | *'cluster-info" not found'*) echo cluster-info-closed ;;
+    *'is forbidden: '* | *Unauthorized*) echo token-refused ;;
+    *'dial tcp: lookup '*) echo dns ;;
+    *proxyconnect* | *'Proxy Auth'*) echo endpoint-proxy ;;
+    *'connection refused'*) echo endpoint-refused ;;
+    *'no route to host'* | *'network is unreachable'*) echo endpoint-route ;;
+    *'deadline exceeded'* | *'i/o timeout'* | *'Client.Timeout'* | *'handshake timeout'*)
+      r=0
+      getent ahosts "${JOIN_ENDPOINT%:*}" >/dev/null || r=$?
+      if [ $r -eq 2 ]; then echo dns; else echo endpoint-timeout; fi
+      ;;
+    *': EOF'* | *'reset by peer'* | *'tls: '* | *'to HTTPS client'*) echo endpoint-other ;;
+    *'failed to request the cluster-info'*) echo endpoint ;;
     *) echo kubeadm-join ;;
   esac
 }
+running() {
+  if broken containerd; then
+    echo containerd
+  elif ! broken kubelet && grep -q 'TLS Bootstrap' "$dir/kubeadm.log"; then
+    echo csr
+  else
+    case $(journalctl -qu kubelet -n 200 -o cat | grep 'command failed' | tail -n 1) in
+      *'cgroup v1'*) echo kubelet-cgroup-v1 ;;
+      *'swap on'*) echo kubelet-swap ;;
+      *' CRI v1 '*) echo containerd ;;
+      *' flag'* | *' config'*) echo kubelet-config ;;
+      *) echo kubelet ;;
+    esac
+  fi
+}
+broken() {
+  systemctl is-active -q "$1" || return 0
+  n=$(systemctl show -p NRestarts --value "$1")
+  [ "${n:-0}" -gt 2 ]
+}
+ahead() {
+  url=https://$JOIN_ENDPOINT/version
+  d=$(curl -skI --noproxy '*' -m 10 "$url" | tr -d '\r' | sed -n 's/^[Dd]ate: //p')
+  if [ -n "$d" ]; then echo $(($(date +%s) - $(date -d "$d" +%s))); else echo 0; fi
+}
 phase "join node=$NODE_NAME"
-tries=${JOIN_TRIES:-5}
+tries=${JOIN_TRIES:-5} one=${JOIN_TRY:-120}
 pki=${JOIN_PKI:-/var/lib/kubelet/pki}
 until
-  { kubeadm join --config "$dir/join.yaml" && : >"$dir/ok"; } 2>&1 | tee "$dir/kubeadm.log"
+  { timeout --foreground "$one" kubeadm join --config "$dir/join.yaml" && : >"$dir/ok"; } 2>&1 | tee "$dir/kubeadm.log"
   [ -e "$dir/ok" ]
 do
-  tries=$((tries - 1))
-  [ "$tries" -gt 0 ] || die "reason=$(why) node=$NODE_NAME"
-  phase "retry left=$tries reason=$(why)"
+  tries=$((tries - 1)) off=$(ahead)
+  r=$(why "$off")
+  if [ "${off#-}" -gt 300 ]; then r="$r clock=$off"; fi
+  if [ "$tries" -le 0 ] || late "$one"; then die "reason=$r node=$NODE_NAME"; fi
+  phase "retry left=$tries reason=$r"
   mkdir -p "$dir/pki"
   cp -a "$pki"/kubelet-client* "$dir/pki/" 2>/dev/null || :
   kubeadm reset --force >/dev/null 2>&1 || :

@@ -95,6 +95,8 @@ func (m *Machine) scriptEnv() []string {
 		"JOIN_DIR=" + m.joinDir(),
 		"JOIN_PKI=" + m.pkiDir(),
 		"JOIN_CONSOLE=/dev/null",
+		// The script waits for a joining machine of the test as long as the test does.
+		"JOIN_TRY=36000", "JOIN_SECONDS=72000",
 		"AWS_EC2_METADATA_SERVICE_ENDPOINT=" + m.cfg.IMDSEndpoint,
 		"REAL_SLEEP=" + m.cfg.Tools.sleep,
 		"MACHINE_SLEEP=" + strings.TrimSuffix(strconv.FormatFloat(m.cfg.RetrySleep.Seconds(), 'f', 3, 64), ".000"),

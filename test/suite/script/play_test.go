@@ -51,6 +51,7 @@ const (
 "config images") printf '%s\n' registry.k8s.io/kube-proxy:v1 registry.k8s.io/pause:3.10.1 ;;
 "join --config")
   cp "$3" /srv/join.yaml
+  if [ -e /srv/hangs ]; then exec sleep 60; fi
   if [ -e /srv/says ]; then cat /srv/says; exit 1; fi
   mkdir -p /etc/kubernetes && echo kubelet >/etc/kubernetes/kubelet.conf ;;
 esac
@@ -92,7 +93,7 @@ func newPlay(t *testing.T) *play {
 			t.Fatal(err)
 		}
 	}
-	for name, text := range map[string]string{"curl": curl, "tar": onward, "mv": onward, "install": onward, "rm": onward, "mkdir": onward, "chmod": onward,
+	for name, text := range map[string]string{"curl": curl, "curl.real": curl, "tar": onward, "mv": onward, "install": onward, "rm": onward, "mkdir": onward, "chmod": onward,
 		"systemctl": note + "case $1 in cat) [ -e /etc/systemd/system/$2 ] ;; esac\n", "modprobe": note, "sysctl": note, "swapoff": note,
 		"apt-get": note, "dnf": note, "conntrack": note, "iptables": note} {
 		p.put("bin/"+name, text)
@@ -210,6 +211,9 @@ func (p *play) run(more ...string) (output string, err error) {
 		p.t.Fatal(err)
 	} else if ok {
 		text = string(worker)
+		if !p.has("etc/kubernetes/kubelet.conf") { // the outer script brings it until then
+			p.put("var/lib/autoscaler-agent-join/token", p.spec.Join.Token)
+		}
 	} else if _, rest, ok := strings.Cut(text, "<<'END-OF-WORKER'\n"); ok {
 		text, _, _ = strings.Cut(rest, "END-OF-WORKER\n")
 	} else {

@@ -9,6 +9,11 @@ phase() {
   c=${JOIN_CONSOLE:-/dev/console}
   if [ -w "$c" ]; then echo "autoscaler-agent: phase=$*" 2>/dev/null >"$c" || :; fi
 }
+up() { cut -d . -f 1 /proc/uptime; }
+began=$(up)
+# late SECONDS: what takes so long would not end within the time of the last word, which is well
+# before AUTOSCALER_SCALING_MAX_NODE_PROVISION_TIME gives the machine up.
+late() { [ $(($(up) - began + $1)) -gt "${JOIN_SECONDS:-660}" ]; }
 died='' at=start
 die() { died=1; phase "failed $*"; exit 1; }
 # full names the first directory whose file system has no 8 MiB left.
@@ -77,17 +82,17 @@ have() { command -v "$1" >/dev/null 2>&1; }
 # fetch NAME PATH FILE: from the first base address whose file has the pinned checksum.
 fetch() {
   phase "download file=$1"
-  why=download
   for base in $BASES; do
     if curl -fsSL --connect-timeout 20 --retry 5 --retry-connrefused --retry-max-time 180 -o "$3" "$base$2"; then
       if echo "$(sum "$1")  $3" | sha256sum -c - >/dev/null 2>&1; then return 0; fi
-      why=checksum
-    elif [ -n "$(full)" ]; then
-      why=no-space
+      why=checksum rc=
+    else
+      why=download rc=" curl=$?"
+      if [ -n "$(full)" ]; then why=no-space rc=; fi
     fi
     rm -f "$3"
   done
-  die "reason=$why file=$1"
+  die "reason=$why file=$1$rc"
 }
 # place FILE: as a program, whole or not at all.
 place() {
@@ -230,7 +235,7 @@ fi
 phase services
 systemctl daemon-reload
 systemctl enable containerd.service kubelet.service
-systemctl start containerd.service
+systemctl start containerd.service || die reason=containerd
 PROGRAMS='kubectl'
 tmp=$(mktemp -d)
 for name in $PROGRAMS; do
