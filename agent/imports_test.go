@@ -128,7 +128,7 @@ var floors = map[string]floor{
 	"bootstrap/ssm":                         {house: []string{"bootstrap"}, banned: []string{"k8s.io/"}},
 	"bootstrap/launchtemplate":              {house: []string{"bootstrap", "userdata"}, banned: []string{"k8s.io/"}},
 	"bootstrap/secret":                      {house: []string{"agent/kube", "bootstrap"}},
-	"bootstrap":                             {house: []string{"agent/kube", "agent/cluster", "agent/heartbeat", "agent/atomicfile", "agent/servingcert", "bootstrap/*", "agent/lazyregexp"}},
+	"bootstrap":                             {house: []string{"agent/kube", "agent/cluster", "agent/heartbeat", "agent/atomicfile", "agent/servingcert", "bootstrap/*", "agent/lazyregexp", "userdata"}},
 	"agent":                                 {house: []string{"*"}},
 	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/agentsocket", "cmd/autoscaler-agent/joinfile", "cmd/autoscaler-agent/text", "cmd/autoscaler-agent/view", "agent/history", "agent/localapi", "agent/oneshot", "agent/replay", "agent/report", "agent/supervise", "bootstrap/attest", "agent/textfile", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata", "userdata/*", "agent/provider/magnum", "agent/provider/nova", "agent/provider/openstack", "cmd/autoscaler-agent/flagvalue"}, banned: []string{"k8s.io/client-go"}},
 }

@@ -1,7 +1,6 @@
 package bootstrap
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -9,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -44,27 +44,31 @@ const (
 // Rehearse does with published values what kubeadm join does with them, from this machine,
 // up to the request for a certificate, which is a dry run. It stops at the first step that
 // fails. Without a token the steps that need one are left out.
-func Rehearse(ctx context.Context, join Join) []Step {
+func Rehearse(ctx context.Context, join Join) []Step { return rehearse(ctx, join, "") }
+
+// rehearse compares the version of a worker as well, where it is given.
+func rehearse(ctx context.Context, join Join, worker string) []Step {
 	ctx, cancel := context.WithTimeout(ctx, rehearsalTimeout)
 	defer cancel()
-	r := &rehearsal{join: join}
+	r := &rehearsal{join: join, worker: worker}
 	steps := []struct {
 		what  string
 		token bool
 		do    func(context.Context) (string, error)
 	}{
-		{"read cluster-info without trust", false, r.readUntrusted},
-		{"verify its signature with the token", true, r.verifySignature},
-		{"find the pinned CA in it", false, r.pin},
+		{stepRead, false, r.readUntrusted},
+		{stepSignature, true, r.verifySignature},
+		{stepPin, false, r.pin},
 		{"read it again with that CA, at " + join.Endpoint, false, r.readTrusted},
-		{"connect to the server that cluster-info names", false, r.connectServer},
-		{"log in with the token", true, r.login},
+		{stepServer, false, r.connectServer},
+		{stepVersion, false, r.compareVersions},
+		{stepLogin, true, r.login},
 		{"read kubeadm's settings", true, r.readSettings},
 		{"ask for a client certificate (dry run)", true, r.request},
 	}
 	var out []Step
 	for _, s := range steps {
-		if s.token && join.Token == "" {
+		if s.token && join.Token == "" || s.what == stepVersion && worker == "" {
 			continue
 		}
 		said, err := s.do(ctx)
@@ -80,11 +84,23 @@ func Rehearse(ctx context.Context, join Join) []Step {
 	return out
 }
 
+// The steps that tryout tells the causes of.
+const (
+	stepRead      = "read cluster-info without trust"
+	stepSignature = "verify its signature with the token"
+	stepPin       = "find the pinned CA in it"
+	stepServer    = "connect to the server that cluster-info names"
+	stepVersion   = "compare the worker's Kubernetes version with the API server's"
+	stepLogin     = "log in with the token"
+)
+
 // rehearsal is what the steps learn from each other.
 type rehearsal struct {
-	join   Join
-	info   clusterInfo
-	client *kube.Client
+	join    Join
+	worker  string // version
+	info    clusterInfo
+	client  *kube.Client
+	version string // of the API server
 }
 
 // readUntrusted is kubeadm's first read: nothing is believed before it is verified.
@@ -177,9 +193,13 @@ func (r *rehearsal) connectServer(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("kubelets will use it: %w", err)
 	}
-	if !bytes.Contains(answer, []byte("gitVersion")) {
+	var version struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if err := json.Unmarshal(answer, &version); err != nil || version.GitVersion == "" {
 		return "", fmt.Errorf("%s is no API server", r.info.server)
 	}
+	r.version = version.GitVersion
 	return r.info.server, nil
 }
 

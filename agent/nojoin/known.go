@@ -1,0 +1,100 @@
+package nojoin
+
+import (
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
+)
+
+// Known is what the agent knows of an instance without asking its console.
+type Known struct {
+	At time.Time `json:"at"`
+	// Group is the node group that has the instance; empty: none has.
+	Group    cluster.GroupID    `json:"group,omitempty"`
+	ID       cluster.InstanceID `json:"id,omitempty"`
+	Provider string             `json:"provider,omitempty"`
+	Phase    cluster.Phase      `json:"phase,omitempty"`
+	Launched time.Time          `json:"launched,omitzero"`
+	Names    []string           `json:"names,omitempty"`
+	// Failure is the cloud's own word for an instance that it could not start.
+	Failure string `json:"failure,omitempty"`
+	// Nodes are those of this machine.
+	Nodes []Node `json:"nodes,omitempty"`
+	// Request is the newest verdict on a certificate request of this machine.
+	Request *Request `json:"request,omitempty"`
+	// Attestation is the last that the machine asked the attest listener; nil: nothing.
+	Attestation *Attestation `json:"attestation,omitempty"`
+	// GroupFailures are what the groups' clouds say of machines that they could not start.
+	GroupFailures []GroupFailure `json:"groupFailures,omitempty"`
+	// ProvisionTime is how long the machine may take to join.
+	ProvisionTime time.Duration `json:"provisionTime,omitempty"`
+}
+
+// Node is a Node object of the machine.
+type Node struct {
+	Name  string         `json:"name"`
+	Ready cluster.Status `json:"ready,omitempty"`
+	Since time.Time      `json:"since,omitzero"`
+}
+
+// Request is a verdict on one certificate request.
+type Request struct {
+	Name string    `json:"name"`
+	Node string    `json:"node"`
+	Kind string    `json:"kind"` // "client certificate" or "serving certificate"
+	Do   string    `json:"do"`   // leave, later, approve, deny
+	Rule string    `json:"rule"`
+	Why  string    `json:"why"`
+	At   time.Time `json:"at,omitzero"`
+}
+
+// Attestation is an answer of the attest listener; without a rule the machine got its token.
+type Attestation struct {
+	Rule string    `json:"rule,omitempty"`
+	Why  string    `json:"why,omitempty"`
+	At   time.Time `json:"at"`
+}
+
+// GroupFailure is what a cloud says of a group's machines.
+type GroupFailure struct {
+	Group cluster.GroupID `json:"group"`
+	Text  string          `json:"text"`
+	At    time.Time       `json:"at,omitzero"`
+}
+
+// KnownOf reads a Snapshot. id is a provider ID or the cloud's own ID. The number of steps grows
+// with the instances and the Nodes.
+func KnownOf(s *cluster.Snapshot, id string, provisionTime time.Duration) Known {
+	k := Known{At: s.Now, ProvisionTime: provisionTime}
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		if len(g.Failures) > 0 {
+			k.GroupFailures = append(k.GroupFailures, GroupFailure{g.ID, g.Failures[0].Text, g.Failures[0].At})
+		}
+		for n := range g.Instances {
+			if in := &g.Instances[n]; k.Group == "" && isOf(in.ID, id) {
+				k.take(g, in)
+			}
+		}
+	}
+	if k.Group != "" {
+		for _, n := range s.Nodes {
+			if n.ProviderID != "" && rules.SameMachine(n.ProviderID, string(k.ID)) {
+				k.Nodes = append(k.Nodes, Node{string(n.Name), n.Ready, n.ReadySince})
+			}
+		}
+	}
+	return k
+}
+
+func (k *Known) take(g *cluster.NodeGroup, in *cluster.Instance) {
+	k.Group, k.Provider, k.ID, k.Phase, k.Launched = g.ID, g.Provider, in.ID, in.Phase, in.Created
+	k.Names = append(append([]string{}, in.NodeNames...), in.Names...)
+	if in.Failure != nil {
+		k.Failure = in.Failure.Text
+	}
+	if t := g.Options.MaxNodeProvisionTime; t != nil {
+		k.ProvisionTime = *t
+	}
+}
