@@ -40,6 +40,7 @@ type scaler struct {
 	executor  *act.Executor
 	mayAct    func() (bool, string)
 	console   nojoin.Console // nil: not read
+	known     func(*cluster.Snapshot, string) nojoin.Known
 	file      statefile.File
 	recorder  *flight.Recorder
 	store     flight.Store
@@ -141,7 +142,7 @@ func (s *scaler) act(ctx context.Context, snapshot *cluster.Snapshot, p decision
 	if len(p.Actions) == 0 {
 		return false
 	}
-	p = s.console.Explain(ctx, p, s.log)
+	p = s.console.Explain(ctx, p, func(id cluster.InstanceID) nojoin.Known { return s.known(snapshot, string(id)) }, s.log)
 	start := time.Now()
 	outcomes := s.executor.Do(ctx, p)
 	took.Acted(start, outcomes)

@@ -239,7 +239,7 @@ func (a *app) console(ctx context.Context, id cluster.InstanceID) (string, error
 func (a *app) wireScaler(cloud provider.Provider) {
 	log := a.entry("scaler")
 	a.scaler = &scaler{
-		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.leadership.MayAct, console: a.console,
+		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.leadership.MayAct, console: a.console, known: a.known,
 		executor: &act.Executor{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.leadership.MayAct, Until: a.leadership.ActUntil},
 		file:     statefile.In(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},
@@ -276,7 +276,7 @@ func (a *app) localAPI() *localapi.Server {
 	return &localapi.Server{
 		Config: a.cfg, Node: a.identity, Since: a.started, Services: a.serviceNames, Heartbeats: a.heartbeats, Metrics: a.metrics, Leadership: a.leadership,
 		Observer: a.observer, Inventory: a.inventory, Signer: a.signer, Cleaner: a.cleaner, Flight: a.scaler.recorder,
-		Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan, History: a.scaler.history, Unready: a.unready, SettingsFault: a.settings.Fault, Reload: a.reloader.Tell,
+		Policy: a.policy, Memory: a.scaler.remembered, Last: a.scaler.lastPlan, History: a.scaler.history, Unready: a.unready, SettingsFault: a.settings.Fault, Reload: a.reloader.Tell, Known: a.known,
 	}
 }
 

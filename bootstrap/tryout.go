@@ -39,25 +39,25 @@ func faultOf(s Step, h userdata.Held) Fault {
 	var dns *net.DNSError
 	switch {
 	case errors.As(s.Err, &dns):
-		return Fault{at + "does not resolve: DNS has no answer for " + dns.Name, "AUTOSCALER_BOOTSTRAP_ENDPOINT; the zone of that name; " + renderAnew}
+		return Fault{Text: at + "does not resolve: DNS has no answer for " + dns.Name, Remedy: "AUTOSCALER_BOOTSTRAP_ENDPOINT; the zone of that name; " + renderAnew}
 	case errors.Is(s.Err, syscall.ECONNREFUSED):
-		return Fault{at + "refuses the connection: no API server listens there", "the port; the load balancer's listener; " + renderAnew}
+		return Fault{Text: at + "refuses the connection: no API server listens there", Remedy: "the port; the load balancer's listener; " + renderAnew}
 	case s.What == stepRead && (os.IsTimeout(s.Err) || errors.Is(s.Err, context.DeadlineExceeded)):
-		return Fault{at + "does not answer: something drops the packets on the way", "security groups and routes; the load balancer's healthy members; " + renderAnew}
+		return Fault{Text: at + "does not answer: something drops the packets on the way", Remedy: "security groups and routes; the load balancer's healthy members; " + renderAnew}
 	case s.What == stepRead:
-		return Fault{at + "does not give cluster-info: " + s.Err.Error(), renderAnew}
+		return Fault{Text: at + "does not give cluster-info: " + s.Err.Error(), Remedy: renderAnew}
 	case s.What == stepSignature && strings.Contains(s.Err.Error(), "is not signed with"):
-		return Fault{endedToken(id), renderAnew}
+		return Fault{Text: endedToken(id), Remedy: renderAnew}
 	case s.What == stepSignature:
-		return Fault{"token " + id + " of its user data is of another cluster, or of an earlier time: its secret is not the one that cluster-info is signed with", renderAnew}
+		return Fault{Text: "token " + id + " of its user data is of another cluster, or of an earlier time: its secret is not the one that cluster-info is signed with, or somebody changed cluster-info on its way", Remedy: renderAnew}
 	case s.What == stepPin:
-		return Fault{"the pin in its user data is not that of the cluster's CA: it is of another cluster, or of an earlier CA", renderAnew}
+		return Fault{Text: "the pin in its user data is not that of the cluster's CA: it is of another cluster, or of an earlier CA", Remedy: renderAnew}
 	case s.What == stepVersion:
-		return Fault{s.Err.Error(), "userdata render --kubernetes-version with the API server's minor version"}
+		return Fault{Text: s.Err.Error(), Remedy: "userdata render --kubernetes-version with the API server's minor version"}
 	case s.What == stepLogin:
-		return Fault{"the API server refuses token " + id + " of its user data: " + s.Err.Error(), renderAnew}
+		return Fault{Text: "the API server refuses token " + id + " of its user data: " + s.Err.Error(), Remedy: renderAnew}
 	}
-	return Fault{"what its user data holds does not work: " + s.What + ": " + s.Err.Error(), "autoscaler-agent check --join"}
+	return Fault{Text: "what its user data holds does not work: " + s.What + ": " + s.Err.Error(), Remedy: "autoscaler-agent check --join"}
 }
 
 // endedToken tells a token that cluster-info is not signed with: the agent's own IDs begin anew in each

@@ -10,9 +10,13 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 )
 
-// Rehearsal does with the published values what a machine that joins does with them.
-// It writes nothing: the request for a certificate is a dry run.
+// Rehearsal does with the published values, and with what the user data of each group holds, what a
+// machine that joins does with them. It writes nothing: the request for a certificate is a dry run.
 func Rehearsal(ctx context.Context, cfg config.Config) []Finding {
+	return append(rehearsePublished(ctx, cfg), rehearseGroups(ctx, cfg)...)
+}
+
+func rehearsePublished(ctx context.Context, cfg config.Config) []Finding {
 	const about = "rehearsed join"
 	b := cfg.Bootstrap
 	if !b.Enabled || b.File == "" {

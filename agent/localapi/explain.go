@@ -43,11 +43,16 @@ func Explain(s cluster.Snapshot, m decision.Memory, p decision.Policy, correctio
 func (s *Server) serveExplain(w http.ResponseWriter, r *http.Request) {
 	kind, name := r.FormValue("kind"), r.FormValue("name")
 	if kind == "" || name == "" {
-		http.Error(w, "ask /explain?kind=pod|node|group|csr&name=NAME", http.StatusBadRequest)
+		http.Error(w, "ask /explain?kind=pod|node|group|csr|instance&name=NAME", http.StatusBadRequest)
 		return
 	}
 	if kind == "csr" {
 		s.serveCSR(w, r, name)
+		return
+	}
+	if kind == "instance" {
+		look := s.Observer.ReadOnlySnapshot()
+		writeJSON(w, s.Known(&look, name))
 		return
 	}
 	x := Explain(s.Observer.ReadOnlySnapshot(), s.Memory(), s.Policy(time.Now()), s.Observer.Corrections(), kind, name)

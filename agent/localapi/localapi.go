@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
@@ -26,6 +27,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/nojoin"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
@@ -48,6 +50,8 @@ type Server struct {
 	Signer     *csrsigner.Service   // nil: switched off
 	Cleaner    *nodecleaner.Service // nil: switched off
 	Flight     io.WriterTo          // the recorded rounds
+	// Known is what the agent knows of an instance, by a provider ID or the cloud's own ID.
+	Known func(s *cluster.Snapshot, id string) nojoin.Known
 	// Reload takes changed settings; its error names what is not in force. nil: there is none.
 	Reload func() ([]string, error)
 	// SettingsFault says why groups.yaml as it is now is not in force; nil: it is not known.

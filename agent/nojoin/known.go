@@ -1,6 +1,8 @@
 package nojoin
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -33,9 +35,11 @@ type Known struct {
 
 // Node is a Node object of the machine.
 type Node struct {
-	Name  string         `json:"name"`
-	Ready cluster.Status `json:"ready,omitempty"`
-	Since time.Time      `json:"since,omitzero"`
+	Name string `json:"name"`
+	// NameOnly tells that the Node has no provider ID, and the instance's name.
+	NameOnly bool           `json:"nameOnly,omitempty"`
+	Ready    cluster.Status `json:"ready,omitempty"`
+	Since    time.Time      `json:"since,omitzero"`
 }
 
 // Request is a verdict on one certificate request.
@@ -68,24 +72,33 @@ type GroupFailure struct {
 func KnownOf(s *cluster.Snapshot, id string, provisionTime time.Duration) Known {
 	k := Known{At: s.Now, ProvisionTime: provisionTime}
 	for i := range s.Groups {
-		g := &s.Groups[i]
-		if len(g.Failures) > 0 {
+		if g := &s.Groups[i]; len(g.Failures) > 0 {
 			k.GroupFailures = append(k.GroupFailures, GroupFailure{g.ID, g.Failures[0].Text, g.Failures[0].At})
 		}
-		for n := range g.Instances {
-			if in := &g.Instances[n]; k.Group == "" && isOf(in.ID, id) {
-				k.take(g, in)
-			}
-		}
 	}
-	if k.Group != "" {
-		for _, n := range s.Nodes {
-			if n.ProviderID != "" && rules.SameMachine(n.ProviderID, string(k.ID)) {
-				k.Nodes = append(k.Nodes, Node{string(n.Name), n.Ready, n.ReadySince})
-			}
+	g, in := Find(s, id)
+	if in == nil {
+		return k
+	}
+	k.take(g, in)
+	for _, n := range s.Nodes {
+		if same, nameOnly := k.has(n); same {
+			k.Nodes = append(k.Nodes, Node{string(n.Name), nameOnly, n.Ready, n.ReadySince})
 		}
 	}
 	return k
+}
+
+// Find is the instance of a provider ID or of the cloud's own ID, with its group; nil: no group has it.
+func Find(s *cluster.Snapshot, id string) (*cluster.NodeGroup, *cluster.Instance) {
+	for i := range s.Groups {
+		for n := range s.Groups[i].Instances {
+			if in := &s.Groups[i].Instances[n]; isOf(in.ID, id) {
+				return &s.Groups[i], in
+			}
+		}
+	}
+	return nil, nil
 }
 
 func (k *Known) take(g *cluster.NodeGroup, in *cluster.Instance) {
@@ -97,4 +110,27 @@ func (k *Known) take(g *cluster.NodeGroup, in *cluster.Instance) {
 	if t := g.Options.MaxNodeProvisionTime; t != nil {
 		k.ProvisionTime = *t
 	}
+}
+
+// has tells whether a Node is of the instance: by its provider ID, else by system UUID or name.
+func (k *Known) has(n *cluster.Node) (same, nameOnly bool) {
+	if n.ProviderID != "" {
+		return rules.SameMachine(n.ProviderID, string(k.ID)), false
+	}
+	if n.SystemUUID != "" && isOf(k.ID, strings.ToLower(n.SystemUUID)) {
+		return true, false
+	}
+	named := slices.Contains(k.Names, string(n.Name))
+	return named, named
+}
+
+// isOf tells whether id is an instance's provider ID, or the cloud's own ID at its end.
+func isOf(instance cluster.InstanceID, id string) bool {
+	whole := string(instance)
+	return id != "" && (whole == id || strings.HasSuffix(whole, "/"+id))
+}
+
+// Asks tells whether a certificate request for a Node's name is one of the instance.
+func (k *Known) Asks(node string) bool {
+	return node != "" && (slices.Contains(k.Names, node) || slices.ContainsFunc(k.Nodes, func(n Node) bool { return n.Name == node }))
 }

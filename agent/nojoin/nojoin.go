@@ -1,8 +1,9 @@
-// Package nojoin tells why a machine never joined: it reads the consoles of the machines
-// that a plan gives up for that, before they are gone with them.
+// Package nojoin tells why a machine never joined: by what the agent knows of it (Known), what its
+// user data holds and what its console tells, in one sentence (Conclude). Of the machines that a
+// plan gives up for that it reads the consoles, before they are gone with them.
 //
 // It refuses to change what the plan does, to hold a round up for longer than a few seconds,
-// and to read the console of any other machine.
+// and to ask the API server.
 package nojoin
 
 import (
@@ -24,9 +25,9 @@ const limit = 5 * time.Second
 // Console reads the console of a machine.
 type Console func(context.Context, cluster.InstanceID) (string, error)
 
-// Explain adds to the reason of each termination of a machine that never joined the diagnosis
-// of its console. A console that cannot be read adds nothing; a nil Console reads none.
-func (read Console) Explain(ctx context.Context, p decision.Plan, log *logrus.Entry) decision.Plan {
+// Explain adds to the reason of each termination of a machine that never joined what is known of it
+// and the diagnosis of its console. A nil Console adds nothing.
+func (read Console) Explain(ctx context.Context, p decision.Plan, known func(cluster.InstanceID) Known, log *logrus.Entry) decision.Plan {
 	if read == nil || !slices.ContainsFunc(p.Actions, func(a decision.Action) bool { _, late := neverJoined(a); return late }) {
 		return p
 	}
@@ -40,12 +41,15 @@ func (read Console) Explain(ctx context.Context, p decision.Plan, log *logrus.En
 			continue
 		}
 		group.Go(func() {
+			facts := Facts{Known: known(t.Instance)}
 			text, err := read(ctx, t.Instance)
-			if err != nil {
+			if err == nil {
+				d := console.Diagnose(text, false)
+				facts.Console = &d
+			} else {
 				log.WithError(err).WithField("instance", string(t.Instance)).Debug("the console of a machine that never joined cannot be read")
-				return
 			}
-			t.Why += "; console: " + console.Diagnose(text, false).String()
+			t.Why += "; " + Conclude(facts).line()
 			p.Actions[i] = t
 		})
 	}

@@ -78,6 +78,7 @@ type Server struct {
 	limits     *limits
 	ledger     *ledger
 	sts        *sts
+	asked      asked
 	perMachine singleflight.Group
 	now        func() time.Time
 
@@ -198,6 +199,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, v, instance)
 		return
 	}
+	s.asked.note(instance, r.RemoteAddr, Asked{At: s.now()})
 	w.Header().Set("Content-Type", "text/plain")
 	w.Header().Set("Cache-Control", "no-store")
 	fmt.Fprintf(w, "JOIN_TOKEN=%s\nJOIN_TOKEN_EXPIRES=%s\n", token.Value, token.Expires.UTC().Format(time.RFC3339))
@@ -364,6 +366,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, v Verdict, insta
 		text += " " + v.Why
 	}
 	s.count(v.Rule)
+	s.asked.note(instance, r.RemoteAddr, Asked{Rule: v.Rule, Why: v.Why, At: s.now()})
 	entry := s.deps.Log.WithFields(logrus.Fields{"rule": v.Rule, "why": v.Why, "source": r.RemoteAddr, "instance": instance})
 	if v.Rule == "A0" {
 		entry.Debug("an attestation is refused")

@@ -22,7 +22,8 @@ type Diagnosis struct {
 	Where  string `json:"where"`
 	Likely string `json:"likely,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
-	// Reason is the one that the user data gave for its last failure; empty: none.
+	// Reason is the one that the user data gave for its last failure, or the name of what stopped the
+	// machine before; empty: none.
 	Reason string `json:"reason,omitempty"`
 	// Joined tells that the user data came to its end.
 	Joined bool `json:"joined,omitempty"`
@@ -53,6 +54,7 @@ func Diagnose(text string, pending bool) Diagnosis {
 	d := Diagnosis{Marks: marks}
 	if len(marks) == 0 {
 		d.Where, d.Likely, d.Remedy = unmarked(text, pending)
+		d.Reason = noBoot(text)
 		return d
 	}
 	last := marks[len(marks)-1]
@@ -101,15 +103,30 @@ func unmarked(text string, pending bool) (where, likely, remedy string) {
 		return "the console is empty", "the machine does not run yet", "wait"
 	case strings.TrimSpace(text) == "":
 		return "the console is empty", "the cloud shows it some minutes late, or the image writes to no serial console", "ask again in five minutes"
-	case strings.Contains(text, "Kernel panic"):
+	}
+	switch noBoot(text) {
+	case "kernel-panic":
 		return "the kernel panicked", "the image does not fit the machine", "look at the image and the instance type"
-	case strings.Contains(text, "emergency mode") || strings.Contains(text, "dracut-emergency"):
+	case "emergency-mode":
 		return "the machine is in emergency mode", "a disk or a mount of the image failed", "look at the console itself"
-	case strings.Contains(text, "grub rescue>"):
+	case "boot-loader":
 		return "the boot loader stopped", "the disk has no system that boots", "look at the image"
 	}
 	return "the machine boots, and its user data has written nothing", "the user data is not the agent's, is not run by this image, or waits for the network",
 		"autoscaler-agent userdata render; compare it with that of the launch template or server"
+}
+
+// noBoot names what stops a machine before its user data; empty: nothing that is known.
+func noBoot(text string) string {
+	switch {
+	case strings.Contains(text, "Kernel panic"):
+		return "kernel-panic"
+	case strings.Contains(text, "emergency mode") || strings.Contains(text, "dracut-emergency"):
+		return "emergency-mode"
+	case strings.Contains(text, "grub rescue>"):
+		return "boot-loader"
+	}
+	return ""
 }
 
 // marksOf finds the marks of the last start of the script. The unit starts it again where it has

@@ -19,8 +19,8 @@ func explainCommand() *cobra.Command {
 		Use:   "explain pod|node|group|csr|instance NAME",
 		Short: "Explain what becomes of a pod, node, node group, csr or instance, and why",
 		Long: `Explain by rule ID why a pod waits, why a node stays or goes, why a node group does
-not change, how a certificate request is judged, how far an instance came on its way to
-the cluster (by its console, on EC2 and Nova). The running agent answers; where none
+not change, how a certificate request is judged, why an instance has not joined the cluster (on EC2
+and Nova also by its user data and its console). The running agent answers; where none
 runs, the command reads the cluster and the cloud itself, as plan does. The exit code
 is 1 when there is nothing of that name.`,
 		Example: `  autoscaler-agent explain pod default/web-7d4b9c-x2x9k
@@ -89,7 +89,7 @@ func (x explaining) explain(c *cobra.Command, kind, name string) error {
 			return failed("explain", err)
 		}
 	}
-	return printExplained(c.OutOrStdout(), *x.output, found)
+	return printExplained(c.OutOrStdout(), *x.output, found, found.Found, text.Explanation)
 }
 
 // ask asks the running agent, unless told not to. It is no error where none runs.
@@ -111,32 +111,23 @@ func (x explaining) ask(c *cobra.Command, kind, name string, v any) (answered bo
 	return false, noAnswer(*x.socket, err)
 }
 
-func printExplained(out io.Writer, format string, x localapi.Explanation) error {
+// printExplained prints x as data, or for people.
+func printExplained[X any](out io.Writer, format string, x X, found bool, print func(io.Writer, X)) error {
 	done, err := printData(out, format, x)
 	if !done {
-		text.Explanation(out, x)
+		print(out, x)
 	}
-	if err == nil && !x.Found {
+	if err == nil && !found {
 		return exitCode(exitFailed)
 	}
 	return err
 }
 
 // kindOf reads a kind in the spellings of kubectl, and returns "" for an unknown one.
-func kindOf(word string) string {
-	switch strings.ToLower(word) {
-	case "pod", "pods", "po":
-		return "pod"
-	case "node", "nodes", "no":
-		return "node"
-	case "headroom":
-		return "headroom"
-	case "csr", "csrs", "certificatesigningrequest", "certificatesigningrequests":
-		return "csr"
-	case "instance", "instances":
-		return "instance"
-	case "group", "groups", "nodegroup", "ng":
-		return "group"
-	}
-	return ""
+func kindOf(word string) string { return kinds[strings.ToLower(word)] }
+
+var kinds = map[string]string{
+	"pod": "pod", "pods": "pod", "po": "pod", "node": "node", "nodes": "node", "no": "node", "headroom": "headroom",
+	"csr": "csr", "csrs": "csr", "certificatesigningrequest": "csr", "certificatesigningrequests": "csr",
+	"instance": "instance", "instances": "instance", "group": "group", "groups": "group", "nodegroup": "group", "ng": "group",
 }

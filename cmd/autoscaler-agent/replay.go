@@ -65,7 +65,8 @@ func replayFile(c *cobra.Command, file string, settings []string, about, format 
 	out := c.OutOrStdout()
 	if about != "" && len(rounds) > 0 {
 		kind, name, _ := strings.Cut(about, "/")
-		err = printExplained(out, format, rounds[len(rounds)-1].Explain(kindOf(kind), name))
+		x := rounds[len(rounds)-1].Explain(kindOf(kind), name)
+		err = printExplained(out, format, x, x.Found, text.Explanation)
 		return ends(code, err)
 	}
 	for _, r := range rounds {

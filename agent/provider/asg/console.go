@@ -5,12 +5,16 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/template"
 )
 
 const actionConsole = "ec2:GetConsoleOutput"
@@ -36,4 +40,14 @@ func ReadConsole(ctx context.Context, c Config, instance string) (string, error)
 		return "", fmt.Errorf("read the console of %s: %w", instance, err)
 	}
 	return string(text), nil
+}
+
+// ReadUserData returns the user data of a group's launch template (template.UserData). Like
+// ReadConsole it is no part of a Provider's contract.
+func ReadUserData(ctx context.Context, c Config, group cluster.GroupID, instance string) (text []byte, from string, err error) {
+	cfg, err := loadAWS(ctx, c)
+	if err != nil {
+		return nil, "", err
+	}
+	return template.UserData(ctx, &awsapi.Client{Scaling: autoscaling.NewFromConfig(cfg), Compute: ec2.NewFromConfig(cfg), Timeout: 10 * time.Second}, group, instance)
 }

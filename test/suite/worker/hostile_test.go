@@ -84,9 +84,9 @@ func TestWorkerStops(t *testing.T) {
 		marker string
 		says   string // part of what explain instance says
 	}{
-		{"wrong token", replace("JOIN_TOKEN", func(string) string { return "zzzzzz.0123456789abcdef" }), "", "failed reason=join-token", "the token of the user data has ended"},
+		{"wrong token", replace("JOIN_TOKEN", func(string) string { return "zzzzzz.0123456789abcdef" }), "", "failed reason=join-token", "token zzzzzz of its user data is none of this cluster"},
 		{"wrong secret", replace("JOIN_TOKEN", func(v string) string { return strings.Trim(v, `"'`)[:7] + "0123456789abcdef" }), "", "failed reason=cluster-info-signature", "secret is not the one that cluster-info is signed with"},
-		{"wrong pin", replace("JOIN_CERT_HASH", func(string) string { return "sha256:" + strings.Repeat("0", 64) }), "", "failed reason=ca-pin", "the pin in the user data is not that"},
+		{"wrong pin", replace("JOIN_CERT_HASH", func(string) string { return "sha256:" + strings.Repeat("0", 64) }), "", "failed reason=ca-pin", "the pin in its user data is not that"},
 		{"tampered cluster-info", replace("JOIN_ENDPOINT", func(string) string { return tampered }), "", "failed reason=cluster-info-signature", "or somebody changed cluster-info"},
 		{"nobody answers", replace("JOIN_ENDPOINT", func(string) string { return "127.0.0.1:9" }), "", "failed reason=endpoint-refused", "the endpoint refuses the connection"},
 		{"no such name", replace("JOIN_ENDPOINT", func(string) string { return "no-such-name.invalid:6443" }), "", "failed reason=dns", "DNS does not resolve the name of the endpoint"},
@@ -95,14 +95,14 @@ func TestWorkerStops(t *testing.T) {
 		{"another server", replace("JOIN_ENDPOINT", func(string) string { return strings.TrimPrefix(r.mirror.URL, "http://") }), "", "failed reason=endpoint-other", "is no API server"},
 		{"a clock that is an hour behind", replace("JOIN_ENDPOINT", func(string) string { return r.future(t) }), "", "failed reason=clock clock=-3", "clock is wrong"},
 		{"an older cluster", func(t *testing.T) []byte { r.clusterVersion(t, "v1.30.14"); return r.render(t) }, "", "failed reason=version-skew", "does not fit that of the cluster"},
-		{"a kubelet that crashes", unit("kubelet", `ExecStart=\\nExecStart=/bin/false`), "", "failed reason=kubelet node=", "the kubelet crashes"},
-		{"a kubelet with a bad flag", unit("kubelet", `ExecStart=\\nExecStart=/usr/local/bin/kubelet --no-such-flag`), "", "failed reason=kubelet-config", "does not take its flags"},
+		{"a kubelet that crashes", unit("kubelet", `ExecStart=\nExecStart=/bin/false`), "", "failed reason=kubelet node=", "the kubelet crashes"},
+		{"a kubelet with a bad flag", unit("kubelet", `ExecStart=\nExecStart=/usr/local/bin/kubelet --no-such-flag`), "", "failed reason=kubelet-config", "does not take its flags"},
 		{"a kubelet on cgroup v1", func(t *testing.T) []byte {
 			r.kubeletSetting(t, "failCgroupV1: false", "failCgroupV1: true")
 			return r.render(t)
 		}, "", "failed reason=kubelet-cgroup-v1", "does not run on cgroup v1"},
-		{"containerd that crashes", unit("containerd", `ExecStart=\\nExecStart=/bin/false`), "", "failed reason=containerd", "containerd crashes"},
-		{"containerd that ends soon", unit("containerd", `RuntimeMaxSec=4\\nRestartSec=1`), "", "failed reason=containerd", "containerd crashes"},
+		{"containerd that crashes", unit("containerd", `ExecStart=\nExecStart=/bin/false`), "", "failed reason=containerd", "containerd crashes"},
+		{"containerd that ends soon", unit("containerd", `RuntimeMaxSec=4\nRestartSec=1`), "", "failed reason=containerd", "containerd crashes"},
 		{"dead mirror", func(t *testing.T) []byte { return r.render(t, "--mirror", "http://127.0.0.1:9") }, "", "failed reason=download file=containerd", "containerd: a file could not be fetched"},
 		{"full disk", func(t *testing.T) []byte { return r.render(t) }, "150M", "failed reason=no-space", "the disk is full"},
 		{"failing hook", func(t *testing.T) []byte {

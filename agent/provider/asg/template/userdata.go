@@ -1,4 +1,4 @@
-package asg
+package template
 
 import (
 	"context"
@@ -15,15 +15,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
-// ReadUserData returns the user data of a group's launch template: of the version that instance
+// UserData returns the user data of a group's launch template: of the version that instance
 // ("i-...") was launched with, where the group still lists it, else of the version of its next
-// machine. from names that version. Like ReadConsole it is no part of a Provider's contract.
-func ReadUserData(ctx context.Context, c Config, group cluster.GroupID, instance string) (text []byte, from string, err error) {
-	cfg, err := loadAWS(ctx, c)
-	if err != nil {
-		return nil, "", err
-	}
-	answer, err := autoscaling.NewFromConfig(cfg).DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{string(group)}})
+// machine. from names that version.
+func UserData(ctx context.Context, client *awsapi.Client, group cluster.GroupID, instance string) (text []byte, from string, err error) {
+	answer, err := client.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{string(group)}})
 	if err != nil {
 		return nil, "", awsapi.Classify("read the user data", group, awsapi.ActionDescribeGroups, err)
 	}
@@ -41,7 +37,7 @@ func ReadUserData(ctx context.Context, c Config, group cluster.GroupID, instance
 	if in.LaunchTemplateId == nil {
 		in.LaunchTemplateName = use.LaunchTemplateName
 	}
-	versions, err := ec2.NewFromConfig(cfg).DescribeLaunchTemplateVersions(ctx, in)
+	versions, err := client.DescribeLaunchTemplateVersions(ctx, in)
 	if err != nil {
 		return nil, "", awsapi.Classify("read the user data", group, awsapi.ActionDescribeVersions, err)
 	}

@@ -1,0 +1,28 @@
+package agent
+
+import (
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/nojoin"
+)
+
+// known is what the agent has in memory of an instance and of its way to the cluster.
+func (a *app) known(s *cluster.Snapshot, id string) nojoin.Known {
+	k := nojoin.KnownOf(s, id, a.policy(s.Now).MaxNodeProvisionTime)
+	if a.signer != nil {
+		for _, j := range a.signer.Recent() { // the newest first
+			if k.Asks(j.Node) {
+				k.Request = &nojoin.Request{Name: j.Request, Node: j.Node, Kind: j.Kind, Do: j.Do, Rule: j.Rule, Why: j.Why, At: j.At}
+				break
+			}
+		}
+	}
+	if _, in := nojoin.Find(s, id); in != nil && a.attest != nil {
+		own := string(in.ID)
+		if last, ok := a.attest.LastAsked(own[strings.LastIndexByte(own, '/')+1:], in.Addresses); ok {
+			k.Attestation = &nojoin.Attestation{Rule: last.Rule, Why: last.Why, At: last.At}
+		}
+	}
+	return k
+}
