@@ -79,24 +79,17 @@ func joined(f Facts) (cause, remedy string) {
 	}
 	ready := slices.IndexFunc(nodes, func(n Node) bool { return n.Ready == cluster.StatusTrue })
 	if other := slices.IndexFunc(nodes, func(n Node) bool { return n.Ready != cluster.StatusTrue }); ready >= 0 && other >= 0 {
-		return renamed(nodes[other].Name, nodes[ready].Name), renamedRemedy
+		return RenamedText(cluster.NodeName(nodes[other].Name), cluster.NodeName(nodes[ready].Name)), RenamedRemedy
 	}
 	if ready >= 0 {
 		return "it has joined as Node " + nodes[ready].Name + ", which is Ready", ""
 	}
 	n := nodes[0]
 	cause = fmt.Sprintf("it has joined as Node %s, which is not Ready since %s", n.Name, n.Since.UTC().Format(time.RFC3339))
-	if r := f.Known.Request; r.held() && r.Node == n.Name {
+	if r := f.Known.Request; r.Held() && r.Node == n.Name {
 		return cause + ", and " + r.String(), "autoscaler-agent explain csr " + r.Name
 	}
 	return cause, "autoscaler-agent explain node " + n.Name + "; on the machine journalctl -u kubelet"
-}
-
-const renamedRemedy = "give the machine its old host name again (hostnamectl) or start its kubelet with --hostname-override=OLD, and delete the Node of the other name; user data of this version always writes the override"
-
-// renamed is for a machine whose kubelet answers under another name than before.
-func renamed(old, now string) string {
-	return fmt.Sprintf("its Node %s gets no news because the machine answers under another name, as Node %s: its host name was changed", old, now)
 }
 
 // namesake is for a Node of the instance's name that does not tell its machine.
@@ -126,8 +119,8 @@ func notRunning(f Facts) (cause, remedy string) {
 	return "", ""
 }
 
-// held tells that a request waits or is denied.
-func (r *Request) held() bool { return r != nil && (r.Do == "later" || r.Do == "deny") }
+// Held tells that a request waits or is denied.
+func (r *Request) Held() bool { return r != nil && (r.Do == "later" || r.Do == "deny") }
 
 func (r *Request) String() string {
 	how := map[string]string{"later": "held", "deny": "denied", "approve": "approved", "leave": "left to others"}[r.Do]
@@ -135,7 +128,7 @@ func (r *Request) String() string {
 }
 
 func heldRequest(f Facts) (cause, remedy string) {
-	if r := f.Known.Request; r.held() {
+	if r := f.Known.Request; r.Held() {
 		return r.String(), "autoscaler-agent explain csr " + r.Name
 	}
 	return "", ""

@@ -1,0 +1,38 @@
+package doctor
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/nojoin"
+)
+
+// checkRenamed names the Nodes that get no news because their machines answer under other names.
+func checkRenamed(ctx context.Context, client *kube.Client) []Finding {
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil // checkRights has said so
+	}
+	nodes := make([]*cluster.Node, 0, len(list.Items))
+	for i := range list.Items {
+		n := &list.Items[i]
+		as := &cluster.Node{Name: cluster.NodeName(n.Name), ProviderID: n.Spec.ProviderID, SystemUUID: n.Status.NodeInfo.SystemUUID}
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+				as.Ready = cluster.StatusTrue
+			}
+		}
+		nodes = append(nodes, as)
+	}
+	var out []Finding
+	for _, n := range nodes {
+		if other := nojoin.Renamed(nodes, n.Name); other != "" {
+			out = append(out, Finding{Level: LevelError, About: "node " + string(n.Name), Text: nojoin.RenamedText(n.Name, other), Remedy: nojoin.RenamedRemedy})
+		}
+	}
+	return out
+}

@@ -1,0 +1,45 @@
+package nojoin
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
+)
+
+// Renamed is the Node as which the machine of a Node that is not Ready answers now; empty: there is
+// none. Its kubelet was started under another name, as after a change of the host name.
+func Renamed(nodes []*cluster.Node, name cluster.NodeName) cluster.NodeName {
+	var old *cluster.Node
+	for _, n := range nodes {
+		if n.Name == name {
+			old = n
+		}
+	}
+	if old == nil || old.Ready == cluster.StatusTrue {
+		return ""
+	}
+	for _, n := range nodes {
+		if n.Name != name && n.Ready == cluster.StatusTrue && sameMachine(old, n) {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// sameMachine compares provider IDs; where one is missing, the UUID of the hardware.
+func sameMachine(a, b *cluster.Node) bool {
+	if a.ProviderID != "" && b.ProviderID != "" {
+		return rules.SameMachine(a.ProviderID, b.ProviderID)
+	}
+	return a.SystemUUID != "" && strings.EqualFold(a.SystemUUID, b.SystemUUID)
+}
+
+// RenamedText says so in one sentence; RenamedRemedy is what to do about it.
+func RenamedText(old, now cluster.NodeName) string {
+	return fmt.Sprintf("its Node %s gets no news because the machine answers under another name, as Node %s: its host name was changed", old, now)
+}
+
+// RenamedRemedy tells how the old Node comes back.
+const RenamedRemedy = "give the machine its old host name again (hostnamectl) or start its kubelet with --hostname-override=OLD, and delete the Node of the other name; user data of this version always writes the override"
