@@ -49,7 +49,7 @@ type Conclusion struct {
 // causes are asked in turn: the first that has an answer is the one to tell. What the API server or
 // the cloud shows comes before what the machine writes, and that before what was tried from here.
 var causes = []func(Facts) (cause, remedy string){
-	joined, notRunning, heldRequest, lostCertificate, ownWords, namesake, refusedAttestation, badUserData, hangs, neverLaunched, unseen,
+	joined, notRunning, heldRequest, ownWords, ended, lostCertificate, namesake, refusedAttestation, badUserData, hangs, neverLaunched, unseen,
 }
 
 // Conclude names the most decisive cause.
@@ -111,10 +111,17 @@ func notRunning(f Facts) (cause, remedy string) {
 		return "the cloud could not start it: " + f.Known.Failure, "correct what the cloud complains about"
 	case cluster.PhaseStopped:
 		return "the cloud has stopped it", "start it, or end it"
+	}
+	return "", ""
+}
+
+// ended is for an instance that is gone, or on its way out; what it said last is told before.
+func ended(f Facts) (cause, remedy string) {
+	switch f.Known.Phase {
 	case cluster.PhaseDeleting:
-		return "the cloud is ending it", ""
+		return "the cloud is ending it, and it has no Node", ""
 	case cluster.PhaseGone:
-		return "the cloud has ended it", ""
+		return "the cloud has ended it, and it has no Node", ""
 	}
 	return "", ""
 }

@@ -244,21 +244,7 @@ func checkArguments(t *testing.T, arguments map[string]bool, secret string) {
 func (r *rig) reboot(t *testing.T, c *Container, i aws.Instance, uid any) {
 	t.Helper()
 	before := fmt.Sprint(r.mirror.Served())
-	if err := c.Halt(); err != nil {
-		t.Fatal(err)
-	}
-	await.Nil(t, "the Node is silent", func(ctx context.Context) error {
-		node, err := r.cp.Client().CoreV1().Nodes().Get(ctx, i.PrivateDNS, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		for _, c := range node.Status.Conditions {
-			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown {
-				return nil
-			}
-		}
-		return errors.New("it is not")
-	})
+	r.halt(t, c, i)
 	joined := strings.Count(c.ConsoleText(), "phase=")
 	if err := c.Boot(t.Context()); err != nil {
 		t.Fatal(err)
@@ -271,12 +257,10 @@ func (r *rig) reboot(t *testing.T, c *Container, i aws.Instance, uid any) {
 		if any(node.UID) != uid {
 			t.Fatalf("the Node is another one: %v, was %v", node.UID, uid)
 		}
-		for _, c := range node.Status.Conditions {
-			if c.Type == corev1.NodeReady && c.Status != corev1.ConditionUnknown {
-				return nil
-			}
+		if !heard(node) {
+			return errors.New("it does not")
 		}
-		return errors.New("it does not")
+		return nil
 	})
 	if after := fmt.Sprint(r.mirror.Served()); after != before {
 		t.Errorf("the reboot downloaded: %s, before %s", after, before)

@@ -1,0 +1,127 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
+)
+
+// TestWorkerRenamed: a worker that is halted, renamed, given another address and booted is the same
+// Node. One whose kubelet lacks --hostname-override, as kubeadm alone makes them, is not: explain node
+// says that its machine asks under another name.
+func TestWorkerRenamed(t *testing.T) {
+	r := newRig(t)
+	c, i := r.machine(t, r.render(t), "")
+	console(t, c, "joined")
+	node := r.node(t, i)
+	const name, address = "renamed.example.net", "10.0.9.9"
+
+	r.halt(t, c, i)
+	if out, err := exec.CommandContext(t.Context(), "sh", "-ec", "ip addr del "+i.PrivateIP+"/32 dev lo; ip addr add "+address+"/32 dev lo").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	err := errors.Join(
+		c.Write("/etc/hostname", []byte(name+"\n"), 0o644),
+		c.Write("/var/lib/cloud/seed/nocloud/meta-data", []byte("instance-id: "+i.ID+"\nlocal-hostname: "+name+"\n"), 0o644),
+		c.Write("/etc/hosts", []byte(fmt.Sprintf("127.0.0.1 localhost\n%s %s %s\n", address, i.PrivateDNS, name)), 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.bootAs(t, c, name)
+	await.Nil(t, "the same Node reports again, from the other address", func(ctx context.Context) error {
+		n, err := r.cp.Client().CoreV1().Nodes().Get(ctx, i.PrivateDNS, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if n.UID != node.UID || !heard(n) || !strings.Contains(fmt.Sprint(n.Status.Addresses), address) {
+			return fmt.Errorf("it is not: %v %v", n.UID, n.Status.Addresses)
+		}
+		return nil
+	})
+	if list, err := r.cp.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
+		t.Errorf("the Nodes: %v, %v", list, err)
+	}
+
+	r.halt(t, c, i)
+	flags, err := c.Read("/var/lib/kubelet/kubeadm-flags.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := strings.ReplaceAll(string(flags), "--hostname-override="+i.PrivateDNS, "")
+	if without == string(flags) {
+		t.Fatalf("there is no override: %s", flags)
+	}
+	if err := c.Write("/var/lib/kubelet/kubeadm-flags.env", []byte(without), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.bootAs(t, c, name)
+	await.Nil(t, "explain node names the other name", func(ctx context.Context) error {
+		said := r.explain(ctx, "node", i.PrivateDNS)
+		if !strings.Contains(said, "its machine asks for a certificate since it went silent") || !strings.Contains(said, "system:node:"+name) {
+			return errors.New(said)
+		}
+		return nil
+	})
+	if said := strings.Join(strings.Fields(r.explain(t.Context(), "instance", i.ID)), " "); !strings.Contains(said, "it has joined as Node "+i.PrivateDNS+", which is not Ready since") || !strings.Contains(said, "is denied by rule") {
+		t.Errorf("explain instance: %s", said)
+	}
+}
+
+func (r *rig) explain(ctx context.Context, kind, name string) string {
+	cmd := exec.CommandContext(ctx, os.Getenv("AUTOSCALER_TEST_AGENT"), "explain", kind, name)
+	cmd.Env = r.env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return err.Error() + "\n" + string(out)
+	}
+	return string(out)
+}
+
+func heard(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionUnknown {
+			return true
+		}
+	}
+	return false
+}
+
+// halt switches the machine off and waits until its Node is silent.
+func (r *rig) halt(t *testing.T, c *Container, i aws.Instance) {
+	t.Helper()
+	if err := c.Halt(); err != nil {
+		t.Fatal(err)
+	}
+	await.Nil(t, "the Node is silent", func(ctx context.Context) error {
+		n, err := r.cp.Client().CoreV1().Nodes().Get(ctx, i.PrivateDNS, metav1.GetOptions{})
+		if err == nil && heard(n) {
+			err = errors.New("it is not")
+		}
+		return err
+	})
+}
+
+// bootAs boots the machine and checks its host name.
+func (r *rig) bootAs(t *testing.T, c *Container, name string) {
+	t.Helper()
+	if err := c.Boot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await.Nil(t, "the machine has its name", func(ctx context.Context) error {
+		out, err := c.Run(ctx, "uname", "-n")
+		if err == nil && strings.TrimSpace(out) != name {
+			err = fmt.Errorf("it is called %s", out)
+		}
+		return err
+	})
+}
