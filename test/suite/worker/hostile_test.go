@@ -102,7 +102,6 @@ func TestWorkerStops(t *testing.T) {
 			return r.render(t)
 		}, "", "failed reason=kubelet-cgroup-v1", "does not run on cgroup v1"},
 		{"containerd that crashes", unit("containerd", `ExecStart=\nExecStart=/bin/false`), "", "failed reason=containerd", "containerd crashes"},
-		{"containerd that ends soon", unit("containerd", `RuntimeMaxSec=4\nRestartSec=1`), "", "failed reason=containerd", "containerd crashes"},
 		{"dead mirror", func(t *testing.T) []byte { return r.render(t, "--mirror", "http://127.0.0.1:9") }, "", "failed reason=download file=containerd", "containerd: a file could not be fetched"},
 		{"full disk", func(t *testing.T) []byte { return r.render(t) }, "150M", "failed reason=no-space", "the disk is full"},
 		{"failing hook", func(t *testing.T) []byte {
