@@ -13,7 +13,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/nojoin"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
-	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
@@ -39,14 +38,27 @@ func Explain(s cluster.Snapshot, m decision.Memory, p decision.Policy, correctio
 	x := Explanation{Explanation: plan.Explain(s, m, p, decision.Query{Kind: kind, Name: name})}
 	withNumbers(&x.Explanation, &s)
 	if kind == "node" {
-		if x.AnswersAs = nojoin.Renamed(s.Nodes, cluster.NodeName(name)); x.AnswersAs != "" {
-			x.Summary = nojoin.RenamedText(cluster.NodeName(name), x.AnswersAs) + " (" + nojoin.RenamedRemedy + "); " + x.Summary
-		}
+		x.silent(&s, cluster.NodeName(name))
 	}
 	if x.Group != nil {
 		x.Group.Template.Learnt = corrections[x.Group.Template.Spec].Describe()
 	}
 	return x
+}
+
+// silent adds why a Node may not be heard of although its machine runs.
+func (x *Explanation) silent(s *cluster.Snapshot, name cluster.NodeName) {
+	if x.AnswersAs = nojoin.Renamed(s.Nodes, name); x.AnswersAs != "" {
+		x.Summary = nojoin.RenamedText(name, x.AnswersAs) + " (" + nojoin.RenamedRemedy + "); " + x.Summary
+		return
+	}
+	at := slices.IndexFunc(s.Nodes, func(n *cluster.Node) bool { return n.Name == name && n.Ready == cluster.StatusUnknown })
+	if at < 0 {
+		return
+	}
+	if _, in := nojoin.Find(s, s.Nodes[at].ProviderID); in != nil && in.Phase == cluster.PhaseRunning {
+		x.Summary += "; " + nojoin.Silent
+	}
 }
 
 // serveExplain answers GET /explain?kind=pod&name=default/web-0.
@@ -65,34 +77,11 @@ func (s *Server) serveExplain(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, s.Known(&look, name))
 		return
 	}
-	look := s.Observer.ReadOnlySnapshot()
-	x := Explain(look, s.Memory(), s.Policy(time.Now()), s.Observer.Corrections(), kind, name)
+	x := Explain(s.Observer.ReadOnlySnapshot(), s.Memory(), s.Policy(time.Now()), s.Observer.Corrections(), kind, name)
 	if kind == "node" && s.Cleaner != nil {
 		x.Reaper = Verdict(s.Cleaner.Explain(name))
 	}
-	if kind == "node" && s.Signer != nil {
-		x.asksInVain(look.Nodes, cluster.NodeName(name), s.Signer.Recent())
-	}
 	writeJSON(w, x)
-}
-
-// asksInVain tells of a Node that is not Ready while a certificate request of its kubelet is held or
-// denied: a machine whose host name was changed asks under another name. recent has the newest first.
-func (x *Explanation) asksInVain(nodes []*cluster.Node, name cluster.NodeName, recent []csrsigner.Judged) {
-	at := slices.IndexFunc(nodes, func(n *cluster.Node) bool { return n.Name == name && n.Ready != cluster.StatusTrue })
-	if at < 0 || x.AnswersAs != "" {
-		return
-	}
-	for _, j := range recent {
-		if j.Node != string(name) {
-			continue
-		}
-		r := nojoin.Request{Name: j.Request, Node: j.Node, Kind: j.Kind, Do: j.Do, Rule: j.Rule, Why: j.Why, At: j.At}
-		if r.Held() && j.At.After(nodes[at].ReadySince) {
-			x.Summary = "its machine asks for a certificate since it went silent: " + r.String() + "; " + x.Summary
-		}
-		return
-	}
 }
 
 // serveCSR answers for one certificate request.

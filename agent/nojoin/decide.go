@@ -89,6 +89,9 @@ func joined(f Facts) (cause, remedy string) {
 	if r := f.Known.Request; r.Held() && r.Node == n.Name {
 		return cause + ", and " + r.String(), "autoscaler-agent explain csr " + r.Name
 	}
+	if n.Ready == cluster.StatusUnknown && f.Known.Phase == cluster.PhaseRunning {
+		cause += "; " + Silent
+	}
 	return cause, "autoscaler-agent explain node " + n.Name + "; on the machine journalctl -u kubelet"
 }
 

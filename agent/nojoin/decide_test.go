@@ -86,6 +86,7 @@ func TestWaysNotToJoin(t *testing.T) {
 		"ended":             {console: "joined", fault: "token asa001 of its user data has ended", snapshot: func(_ *cluster.Snapshot, in *cluster.Instance) { in.Phase = cluster.PhaseGone }, with: "the cloud has ended it", without: "the cloud has ended it"},
 		"given up":          {console: "failed reason=no-space", snapshot: func(_ *cluster.Snapshot, in *cluster.Instance) { in.Phase = cluster.PhaseDeleting }, with: "the disk is full", without: "the cloud is ending it"},
 		"renamed":           {console: "joined", snapshot: nodes("old", id, cluster.StatusUnknown, "new", id, cluster.StatusTrue), with: "its Node old gets no news because the machine answers under another name, as Node new", without: "as Node new"},
+		"silent":            {console: "joined", snapshot: nodes("ip-10-0-0-7", id, cluster.StatusUnknown), with: "or runs under another name because the host name was changed", without: "or runs under another name"},
 		"a namesake":        {console: "failed reason=node-name", snapshot: nodes("ip-10-0-0-7", "", cluster.StatusTrue), with: "a Ready Node has the machine's name already", without: "a Node ip-10-0-0-7 has its name and tells no provider ID"},
 		"another's Node":    {console: "failed reason=node-name", snapshot: nodes("ip-10-0-0-7", "aws:///eu-west-1a/i-0000dead", cluster.StatusTrue), with: "a Ready Node has the machine's name already", without: elsewhere},
 	} {

@@ -43,3 +43,8 @@ func RenamedText(old, now cluster.NodeName) string {
 
 // RenamedRemedy tells how the old Node comes back.
 const RenamedRemedy = "give the machine its old host name again (hostnamectl) or start its kubelet with --hostname-override=OLD, and delete the Node of the other name; user data of this version always writes the override"
+
+// Silent says of a Node that is not heard of while its machine runs what can be the cause. A kubelet
+// that lost its --hostname-override and was renamed may not create a Node and makes no certificate
+// request (kubelet 1.36 waits for its Node's addresses first): nothing in the cluster shows it.
+const Silent = "the cloud says that its machine runs: its kubelet has stopped, does not reach the API server, or runs under another name because the host name was changed (on the machine: hostnamectl, journalctl -u kubelet)"

@@ -124,8 +124,8 @@ func TestPublishAsLaunchTemplateVersion(t *testing.T) {
 		t.Errorf("%d versions were made and %d calls deleted some, the gate was asked %d times", creates, deletes, l.asks)
 	}
 	g := l.launchOne(t)
-	if !strings.Contains(g.UserData, "JOIN_TOKEN='asa001.0123456789abcdef'") || !strings.Contains(g.UserData, "JOIN_ENDPOINT='api:6443'") {
-		t.Error("a machine of the group has other user data")
+	if held, err := userdata.Read([]byte(g.UserData)); err != nil || held.Join.Token != "asa001.0123456789abcdef" || held.Join.Endpoint != "api:6443" {
+		t.Errorf("a machine of the group has other user data: %+v, %v", held, err)
 	}
 	if strings.Contains(l.log.String(), "0123456789abcdef.") || strings.Contains(l.log.String(), ".0123456789abcdef") {
 		t.Errorf("the log has a token:\n%s", l.log)
