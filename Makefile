@@ -12,10 +12,11 @@ FUZZTIME ?= 10m
 PROVIDER ?= asg
 SEEDS ?= 20
 BENCH ?= .
+KUBERNETES ?= 1.30 1.31 1.32 1.33 1.34 1.35 1.36
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-clusterapi e2e-worker e2e-leader e2e-systemd e2e-ca-example versions bench fuzz dist image clean e2e-page
+.PHONY: help build man generate check test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-systemd e2e-ca-example versions bench fuzz dist image clean e2e-page
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -90,6 +91,11 @@ e2e-ca-example: ## provider externalgrpc against Cluster Autoscaler's own exampl
 e2e-worker: ## a real worker: systemd containers run the generated user data whole, with real kubeadm, kubelet, containerd and cloud-init, and join a real control plane (as root; 8 minutes of CPU and 2 for a Debian once, then 5 minutes)
 	sh test/suite/worker/install.sh
 	cd test && AUTOSCALER_TEST_WORKER=1 $(GO) test ./suite/worker -count=1 -v -timeout 40m
+
+e2e-versions: ## each minor of Kubernetes that user data is made for (KUBERNETES="1.30 1.36" for some): a worker with its kubelet and kubeadm joins a control plane of it, and an older kubelet the newest one (as root; 5 minutes of CPU a minor once, then 2 minutes a minor)
+	sh test/suite/worker/install.sh
+	cd test && for minor in $(KUBERNETES); do \
+		AUTOSCALER_TEST_WORKER=1 AUTOSCALER_TEST_KUBERNETES=$$minor $(GO) test ./suite/worker -run 'TestMinorJoins|TestOlderKubelet' -count=1 -v -timeout 40m || exit 1; done
 
 e2e-leader: ## a real leader: a systemd container runs what leader-config prints, with real kubeadm init, the agent is installed on it and makes a real worker come (as root; the builds of e2e-worker once, then 4 minutes)
 	sh test/suite/worker/install.sh

@@ -15,7 +15,10 @@ type Spec struct {
 	Format string
 	// KubernetesVersion is the version to install where it is missing, as "v1.36.3".
 	KubernetesVersion string
-	Join              Join
+	// APIServerVersion is what the cluster's API server says of itself, "" where nobody knows
+	// it: a version to install that may not join it is refused (Skew).
+	APIServerVersion string
+	Join             Join
 	// Reservation is what the kubelet keeps back. The agent computes a template's
 	// allocatable from the same value, so the two cannot disagree (DESIGN 4.2).
 	Reservation cluster.Reservation

@@ -32,6 +32,7 @@ func (s Spec) validate() error {
 	case err == nil && !APIServes(s.KubeadmAPIVersion, n):
 		bad("kubeadmAPIVersion", "the kubeadm of %s does not read %s: leave it empty", s.KubernetesVersion, s.KubeadmAPIVersion)
 	}
+	s.skew(bad)
 	s.validateToken(bad)
 	s.Join.validate(bad)
 	validateReservation(s.Reservation, bad)

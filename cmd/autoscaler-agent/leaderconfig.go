@@ -108,9 +108,9 @@ func (f *leaderFlags) render() ([]byte, error) {
 	s := f.spec
 	s.Machine = userdata.Spec{
 		System: f.machine.system, Arch: f.machine.arch, KubernetesVersion: f.machine.version, Join: userdata.Join{Endpoint: f.machine.endpoint},
-		Downloads: f.machine.downloads, Proxy: f.machine.proxy, RegistryMirrors: f.machine.registryMirrors, IgnorePreflight: splitList(f.ignored),
+		Downloads: f.machine.downloads, Proxy: f.machine.proxy, RegistryMirrors: f.machine.registryMirrors, IgnorePreflight: flagvalue.List(f.ignored),
 	}
-	s.CertSANs, s.BeforeInit, s.AfterInit = splitList(f.sans), f.machine.hooks[0], f.machine.hooks[1]
+	s.CertSANs, s.BeforeInit, s.AfterInit = flagvalue.List(f.sans), f.machine.hooks[0], f.machine.hooks[1]
 	switch f.format {
 	case "script":
 		return leader.Render(s)

@@ -9,6 +9,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/joinfile"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
@@ -24,6 +25,8 @@ type userdataFlags struct {
 
 	sharedToken, externalCloud bool
 
+	server          joinfile.Server
+	serverVersion   string // or ""
 	downloads       userdata.Downloads
 	proxy           userdata.Proxy
 	hooks           [2][]byte // before and after the join
@@ -38,11 +41,12 @@ type userdataFlags struct {
 
 func newUserdataFlags(c *cobra.Command) *userdataFlags {
 	f := &userdataFlags{flags: c.Flags(), reserved: userdata.DefaultReservation()}
-	f.flags.StringVar(&f.joinFile, "join-file", "/etc/worker.env", "`file` with JOIN_TOKEN, JOIN_CERT_HASH, JOIN_ENDPOINT and JOIN_KUBERNETES_VERSION")
+	f.flags.StringVar(&f.joinFile, "join-file", joinfile.Default, "`file` with JOIN_TOKEN, JOIN_CERT_HASH, JOIN_ENDPOINT and JOIN_KUBERNETES_VERSION")
 	f.envFile = envFileFlag(c)
 	f.flags.StringVar(&f.cloud, "cloud", "aws", "`cloud` that the machines run in: "+strings.Join(userdata.Clouds(), " or "))
 	f.flags.BoolVar(&f.sharedToken, "shared-token", false, "on openstack, write the published join token into the user data; without it the agent mints a token for each server")
 	f.flags.StringVar(&f.version, "kubernetes-version", "", "`version` to install where it is missing, for example v1.36.3 (default JOIN_KUBERNETES_VERSION)")
+	f.server.Declare(c)
 	f.flags.StringVar(&f.endpoint, "endpoint", "", "`host:port` of the API server (default JOIN_ENDPOINT)")
 	f.flags.StringVar(&f.attest, "attest", "", "`host:port` of the leader's attest listener: the machine proves there which instance it is and gets its join token, and the user data holds no secret (AWS only)")
 	f.flags.StringVar(&f.caFile, "ca-file", attest.AuthorityFile, "with --attest, `file` with the cluster's CA certificate, which signed the listener's")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/joinfile"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
@@ -16,14 +17,17 @@ import (
 
 func userdataLintCommand() *cobra.Command {
 	var o lint.Options
+	var server joinfile.Server
+	var joinFile string
 	c := &cobra.Command{
 		Use:   "lint FILE",
 		Short: "Judge user data: size, secrets, syntax, versions",
 		Long: `Judge a file of user data of any origin: bytes against the cloud's limit, secrets,
-joins at every boot, kubeadm's API against the version of Kubernetes, the values of a
-join, the syntax of shell scripts, what cloud-init or Ignition would refuse, downloads
-that nothing checks. A dash reads standard input. Nothing is executed. The exit code
-is 1 when a machine would not join or a secret would be given away.`,
+joins at every boot, the kubelet's version against the API server's, kubeadm's
+configuration against its version, the values of a join, the syntax of shell scripts,
+what cloud-init or Ignition would refuse, downloads that nothing checks. A dash reads
+standard input. Nothing is executed. The exit code is 1 when a machine would not join
+or a secret would be given away.`,
 		Example: `  autoscaler-agent userdata lint --cloud aws --os flatcar worker.sh
   autoscaler-agent userdata lint --output json worker.sh | jq '.findings[] | select(.fails)'`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -36,23 +40,20 @@ is 1 when a machine would not join or a secret would be given away.`,
 	c.Flags().Var(flagvalue.OneOf(&o.Cloud, "cloud", userdata.Clouds()...), "cloud", "`cloud` whose limit of bytes counts")
 	c.Flags().Var(flagvalue.OneOf(&o.System, "system", userdata.Systems()...), "os", "operating `system` of the image")
 	c.Flags().Var((*flagvalue.Version)(&o.Version), "kubernetes-version", "`version` of Kubernetes, for example v1.36.3 (default the one that the user data names)")
+	server.Declare(c)
+	c.Flags().StringVar(&joinFile, "join-file", joinfile.Default, "`file` that the agent publishes, where it is: its JOIN_KUBERNETES_VERSION is the API server's version")
 	output := outputFlag(c)
 	complete(c, "cloud", fixed(userdata.Clouds()...))
 	complete(c, "os", fixed(userdata.Systems()...))
 	c.RunE = func(c *cobra.Command, args []string) error {
 		data, err := readFileOrInput(c, args[0])
+		if err == nil {
+			o.APIServerVersion, err = server.VersionBeside(c.Context(), joinFile)
+		}
 		if err != nil {
 			return failed("userdata lint", err)
 		}
-		v := view.Lint{File: args[0], Bytes: len(data), Findings: lint.Check(data, o)}
-		if v.Findings == nil {
-			v.Findings = []lint.Finding{}
-		}
-		for _, f := range v.Findings {
-			if f.Fails {
-				v.Faults++
-			}
-		}
+		v := view.LintOf(args[0], data, o)
 		done, err := printData(c.OutOrStdout(), *output, v)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/joinfile"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
@@ -63,7 +65,7 @@ with another value wins, with a warning.`,
 		differs, err := f.reserve()
 		var script []byte
 		if err == nil {
-			script, err = f.render()
+			script, err = f.render(c.Context())
 		}
 		for _, text := range differs {
 			fmt.Fprintf(c.ErrOrStderr(), "%s: warning: %s\n", c.CommandPath(), text)
@@ -118,10 +120,13 @@ func (f *userdataFlags) reserve() (differs []string, err error) {
 	return differs, nil
 }
 
-func (f *userdataFlags) render() ([]byte, error) {
+func (f *userdataFlags) render(ctx context.Context) ([]byte, error) {
 	perServer := userdata.TokenPerServer(f.cloud) && !f.sharedToken
 	join, err := joinfile.Read(f.joinFile, f.attest == "" && !perServer)
 	if err != nil {
+		return nil, err
+	}
+	if f.serverVersion, err = f.server.Version(ctx, join["JOIN_KUBERNETES_VERSION"]); err != nil {
 		return nil, err
 	}
 	if f.version != "" {
@@ -146,20 +151,20 @@ func (f *userdataFlags) render() ([]byte, error) {
 func (f *userdataFlags) spec(join map[string]string, token string) userdata.Spec {
 	return userdata.Spec{
 		Cloud: f.cloud, System: f.system, Arch: f.arch, Format: f.format,
-		KubernetesVersion: join["JOIN_KUBERNETES_VERSION"],
+		KubernetesVersion: join["JOIN_KUBERNETES_VERSION"], APIServerVersion: f.serverVersion,
 		Join: userdata.Join{
 			Endpoint:     join["JOIN_ENDPOINT"],
 			Token:        token,
-			CACertHashes: splitList(join["JOIN_CERT_HASH"]),
+			CACertHashes: flagvalue.List(join["JOIN_CERT_HASH"]),
 			Attest:       f.attest,
 			CACert:       f.caCert,
 		},
 		Reservation:           f.reserved,
 		Labels:                f.labels,
 		Taints:                f.taints,
-		ClusterDNS:            splitList(f.dns),
+		ClusterDNS:            flagvalue.List(f.dns),
 		ExternalCloudProvider: f.externalCloud,
-		IgnorePreflight:       splitList(f.ignorePreflight),
+		IgnorePreflight:       flagvalue.List(f.ignorePreflight),
 		Downloads:             f.downloads,
 		Proxy:                 f.proxy,
 		RegistryMirrors:       f.registryMirrors,
@@ -172,7 +177,7 @@ func (f *userdataFlags) spec(join map[string]string, token string) userdata.Spec
 
 // readFiles reads what flags name by file.
 func (f *userdataFlags) readFiles() error {
-	f.downloads.Mirrors, f.downloads.SHA256, f.proxy.No = splitList(f.mirrors), f.checksums, splitList(f.noProxy)
+	f.downloads.Mirrors, f.downloads.SHA256, f.proxy.No = flagvalue.List(f.mirrors), f.checksums, flagvalue.List(f.noProxy)
 	for i, file := range []string{f.beforeJoin, f.afterJoin} {
 		if file == "" {
 			continue
@@ -202,14 +207,4 @@ func (f *userdataFlags) readFiles() error {
 	}
 	f.downloads.Table, err = userdata.ParseTable(string(text))
 	return err
-}
-
-func splitList(s string) []string {
-	var out []string
-	for part := range strings.SplitSeq(s, ",") {
-		if part = strings.TrimSpace(part); part != "" {
-			out = append(out, part)
-		}
-	}
-	return out
 }

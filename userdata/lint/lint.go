@@ -29,13 +29,14 @@ const (
 	JoinInfo  = "W10" // join values that are missing or trust anybody
 	ReadOnly  = "W11" // a path that the system does not let anybody write
 	Altered   = "W12" // taken otherwise than it is written, replaced, or too early
+	Skewed    = "W13" // a kubelet that may not join the cluster's API server
 )
 
 // Finding is one fault.
 type Finding struct {
 	Rule string `json:"rule"`
-	// Fails tells that a machine with this user data would not join, or would give a
-	// secret away; else the finding is a warning.
+	// Fails tells that a machine with this user data would not join, would join as what its
+	// cluster does not support, or would give a secret away; else the finding is a warning.
 	Fails bool   `json:"fails"`
 	Line  int    `json:"line,omitempty"` // of the script or document, from 1; 0 for the whole
 	Text  string `json:"text"`
@@ -46,13 +47,16 @@ type Options struct {
 	Cloud, System string
 	// Version is that of Kubernetes; "" takes the one that the user data names.
 	Version string
+	// APIServerVersion is that of the cluster's API server; "" where it is not known.
+	APIServerVersion string
 }
 
 // Check returns the findings, those of the whole first and the others by line.
 func Check(data []byte, o Options) []Finding {
-	l := &linter{Options: o, found: &[]Finding{}, at: func(n int) int { return n }, told: map[string]bool{}}
+	l := &linter{Options: o, found: &[]Finding{}, at: func(n int) int { return n }, told: map[string]bool{}, seen: &installed{minor: -1}}
 	l.size(data)
 	l.document(data)
+	l.skew()
 	slices.SortStableFunc(*l.found, func(a, b Finding) int { return a.Line - b.Line })
 	return *l.found
 }
@@ -62,6 +66,7 @@ type linter struct {
 	Options
 	found *[]Finding
 	told  map[string]bool
+	seen  *installed
 	what  string        // the place, where lines do not tell it
 	at    func(int) int // the line of the user data for a line of the place; nil: there is none
 }
@@ -101,6 +106,24 @@ func (l *linter) add(rule string, fails bool, line int, format string, args ...a
 		text = l.what + ": " + text
 	}
 	*l.found = append(*l.found, Finding{Rule: rule, Fails: fails, Line: line, Text: text})
+}
+
+// installed is the first minor of Kubernetes that the user data names, -1 for none, and its line.
+type installed struct{ minor, line int }
+
+// skew judges the kubelet against the API server that it would join.
+func (l *linter) skew() {
+	server, known := userdata.MinorOf(l.APIServerVersion)
+	kubelet, line := l.seen.minor, l.seen.line
+	if own, ok := userdata.MinorOf(l.Version); ok {
+		kubelet, line = own, 0
+	}
+	if !known || kubelet < 0 {
+		return
+	}
+	if why := userdata.Skew(kubelet, server); why != "" {
+		l.add(Skewed, true, line, "%s", why)
+	}
 }
 
 func (l *linter) size(data []byte) {

@@ -110,11 +110,17 @@ func (l *linter) secrets(text string) {
 }
 
 var kubeadmAPI = lazyregexp.New(`kubeadm\.k8s\.io/(v1\w+)`)
-var kubernetesVersion = lazyregexp.New(`(?i)(?:KUBERNETES_VERSION|K8S_VERSION)=["']?v?1\.(\d+)\.\d+|dl\.k8s\.io/release/v1\.(\d+)\.\d+|kubernetes-release/release/v1\.(\d+)\.`)
+var kubernetesVersion = lazyregexp.New(`(?i)(?:KUBERNETES_VERSION|K8S_VERSION)=["']?v?1\.(\d+)\.\d+|dl\.k8s\.io/release/v1\.(\d+)\.\d+|kubernetes-release/release/v1\.(\d+)\.|pkgs\.k8s\.io/core:/stable:/v1\.(\d+)/|\bkube(?:let|adm)[=-]v?1\.(\d+)\.`)
 
 // kubeadm judges kubeadm's documents.
 func (l *linter) kubeadm(text string) {
 	minor := l.minor(text)
+	if l.seen.minor < 0 && minor >= 0 {
+		l.seen.minor = minor
+		if line := lineOf(text, kubernetesVersion); line > 0 && l.at != nil {
+			l.seen.line = max(0, l.at(line))
+		}
+	}
 	if minor >= 0 && (minor < userdata.OldestMinor || minor > userdata.NewestMinor) {
 		l.add(API, false, lineOf(text, kubernetesVersion), "Kubernetes 1.%d: this agent knows 1.%d to 1.%d", minor, userdata.OldestMinor, userdata.NewestMinor)
 	}
@@ -136,11 +142,8 @@ func (l *linter) kubeadm(text string) {
 }
 
 func (l *linter) minor(text string) int {
-	if rest, ok := strings.CutPrefix(l.Version, "v1."); ok {
-		number, _, _ := strings.Cut(rest, ".")
-		if n, err := strconv.Atoi(number); err == nil {
-			return n
-		}
+	if n, ok := userdata.MinorOf(l.Version); ok {
+		return n
 	}
 	for _, m := range kubernetesVersion.FindAllStringSubmatch(text, -1) {
 		for _, number := range m[1:] {

@@ -1,11 +1,14 @@
-// Package joinfile reads the join information that the agent publishes for workers. It refuses
-// a file without what a machine needs, and knows no format of user data.
+// Package joinfile reads the join information that the agent publishes for workers, and finds
+// out which version the cluster's API server has. It refuses a file without what a machine
+// needs, and knows no format of user data.
 package joinfile
 
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
@@ -13,6 +16,9 @@ import (
 
 // most is more than any join information has.
 const most = 1 << 20
+
+// Default is where the agent publishes.
+const Default = "/etc/worker.env"
 
 // Read reads the file that the agent publishes. Other names are ignored:
 // operators add their own variables to that file. The token may be missing where the
@@ -22,6 +28,38 @@ func Read(file string, needToken bool) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read join information: %w: start the agent, which publishes it, or name another file with --join-file", err)
 	}
+	vars, err := parse(file, text)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"JOIN_TOKEN", "JOIN_CERT_HASH", "JOIN_ENDPOINT"} {
+		if vars[name] != "" || name == "JOIN_TOKEN" && !needToken {
+			continue
+		}
+		remedy := "wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand"
+		if name == "JOIN_TOKEN" {
+			remedy += "; with AUTOSCALER_BOOTSTRAP_TOKENS=none machines on AWS attest: give --attest"
+		}
+		return nil, fmt.Errorf("read join information: %s: %s is missing: %s", file, name, remedy)
+	}
+	return vars, nil
+}
+
+// apiServerVersion is the version of the API server that the agent found: "" where the file
+// names none, and where there is no file that the caller may read.
+func apiServerVersion(file string) (string, error) {
+	text, err := textfile.Read(file, most)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read join information: %w", err)
+	}
+	vars, err := parse(file, text)
+	return vars["JOIN_KUBERNETES_VERSION"], err
+}
+
+func parse(file string, text []byte) (map[string]string, error) {
 	vars := map[string]string{}
 	for lines, n := bufio.NewScanner(bytes.NewReader(text)), 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -33,16 +71,6 @@ func Read(file string, needToken bool) (map[string]string, error) {
 			return nil, fmt.Errorf("read join information: %s line %d: want NAME=VALUE", file, n)
 		}
 		vars[name] = unquote(strings.TrimSpace(value))
-	}
-	for _, name := range []string{"JOIN_TOKEN", "JOIN_CERT_HASH", "JOIN_ENDPOINT"} {
-		if vars[name] != "" || name == "JOIN_TOKEN" && !needToken {
-			continue
-		}
-		remedy := "wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand"
-		if name == "JOIN_TOKEN" {
-			remedy += "; with AUTOSCALER_BOOTSTRAP_TOKENS=none machines on AWS attest: give --attest"
-		}
-		return nil, fmt.Errorf("read join information: %s: %s is missing: %s", file, name, remedy)
 	}
 	return vars, nil
 }

@@ -20,5 +20,9 @@ func Lint(out io.Writer, v view.Lint) {
 		}
 		fmt.Fprintf(out, "%s: %s %s: %s\n", place, f.Rule, kind, f.Text)
 	}
-	fmt.Fprintf(out, "%s: %d bytes, %d faults, %d warnings\n", v.File, v.Bytes, v.Faults, len(v.Findings)-v.Faults)
+	fmt.Fprintf(out, "%s: %d bytes, %d faults, %d warnings", v.File, v.Bytes, v.Faults, len(v.Findings)-v.Faults)
+	if v.APIServerVersion != "" {
+		fmt.Fprintf(out, ", for an API server of %s", v.APIServerVersion)
+	}
+	fmt.Fprintln(out)
 }

@@ -35,10 +35,24 @@ type RevokedToken struct {
 
 // Lint is what userdata lint prints.
 type Lint struct {
-	File     string         `json:"file"`
-	Bytes    int            `json:"bytes"`
-	Faults   int            `json:"faults"`
-	Findings []lint.Finding `json:"findings"`
+	File   string `json:"file"`
+	Bytes  int    `json:"bytes"`
+	Faults int    `json:"faults"`
+	// APIServerVersion is the one that the user data was judged for, where it is known.
+	APIServerVersion string         `json:"apiServerVersion,omitempty"`
+	Findings         []lint.Finding `json:"findings"`
+}
+
+// LintOf judges the user data of a file.
+func LintOf(file string, data []byte, o lint.Options) Lint {
+	v := Lint{File: file, Bytes: len(data), APIServerVersion: o.APIServerVersion, Findings: []lint.Finding{}}
+	for _, f := range lint.Check(data, o) {
+		v.Findings = append(v.Findings, f)
+		if f.Fails {
+			v.Faults++
+		}
+	}
+	return v
 }
 
 // Download is one file of what userdata downloads prints.

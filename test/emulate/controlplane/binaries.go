@@ -19,7 +19,7 @@ import (
 type Bin struct {
 	// Dir holds every program under its own name: put it in front of PATH.
 	Dir string
-	// Version is the pinned Kubernetes version, "v1.36.3".
+	// Version is that of Kubernetes, "v1.36.3".
 	Version string
 }
 
@@ -55,12 +55,25 @@ func CacheDir(part string) (string, error) {
 	return filepath.Join(dir, "autoscaler-agent", part), nil
 }
 
-// Binaries returns the programs of the pinned control plane. They come from the
-// cache; else, each where its version fits, from KUBEBUILDER_ASSETS or PATH; what
-// is then missing is built with go build, which takes minutes once and is told on
-// progress. Processes that ask at the same time wait for one build. A cancelled
-// context stops the build and leaves no half-written program.
+// Binaries returns the programs of the pinned control plane, or of the minor that KubernetesEnv
+// names. The pinned ones come from the cache; else, each where its version fits, from
+// KUBEBUILDER_ASSETS or PATH; what is then missing is built with go build, which takes minutes
+// once and is told on progress. Processes that ask at the same time wait for one build. A
+// cancelled context stops the build and leaves no half-written program.
 func Binaries(ctx context.Context, progress io.Writer) (Bin, error) {
+	bin, err := PinnedBinaries(ctx, progress)
+	if err != nil {
+		return Bin{}, err
+	}
+	other, err := otherVersion(majorMinor(bin.Version))
+	if err != nil || other == "" {
+		return bin, err
+	}
+	return otherBinaries(ctx, bin, other, progress)
+}
+
+// PinnedBinaries returns the programs of the pinned control plane, whatever KubernetesEnv says.
+func PinnedBinaries(ctx context.Context, progress io.Writer) (Bin, error) {
 	if progress == nil {
 		progress = io.Discard
 	}

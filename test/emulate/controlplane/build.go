@@ -31,8 +31,8 @@ func build(ctx context.Context, p pins, dir string, programs []string, progress 
 	}
 	defer os.RemoveAll(tmp)
 
-	fmt.Fprintf(progress, "controlplane: building the control plane from Go modules: %s (Kubernetes %s, etcd %s; once, %s, cached in %s)\n",
-		strings.Join(programs, ", "), p.kube, p.etcd, guess(), dir)
+	fmt.Fprintf(progress, "controlplane: building the control plane from Go modules: %s (Kubernetes %s; once, %s, cached in %s)\n",
+		strings.Join(programs, ", "), p.kube, guess(), dir)
 	began := time.Now()
 	if err := goBuild(ctx, p, tmp, programs, began, progress); err != nil {
 		return fmt.Errorf("build the control plane: %w", err)
@@ -63,7 +63,11 @@ func buildArgs(p pins, out string, programs []string) []string {
 			"-X", pkg+".gitMinor="+minor[1],
 			"-X", pkg+".gitTreeState=clean")
 	}
-	args := []string{"build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(ld, " "), "-o", out + string(filepath.Separator)}
+	mode := "-mod=readonly"
+	if p.generated {
+		mode = "-mod=mod" // sums of the staging modules are added
+	}
+	args := []string{"build", mode, "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(ld, " "), "-o", out + string(filepath.Separator)}
 	for _, program := range programs {
 		args = append(args, packages[program])
 	}

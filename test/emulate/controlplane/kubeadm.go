@@ -43,13 +43,13 @@ func (cp *ControlPlane) writeKubeadmConfig() error {
 	}
 	docs := []object{
 		{
-			"apiVersion":       "kubeadm.k8s.io/v1beta4",
+			"apiVersion":       cp.kubeadmAPI(),
 			"kind":             "InitConfiguration",
 			"localAPIEndpoint": object{"advertiseAddress": advertised, "bindPort": cp.ports.api},
 			"nodeRegistration": object{"name": "control-plane", "criSocket": criSocket},
 		},
 		{
-			"apiVersion":           "kubeadm.k8s.io/v1beta4",
+			"apiVersion":           cp.kubeadmAPI(),
 			"kind":                 "ClusterConfiguration",
 			"kubernetesVersion":    cp.bin.Version,
 			"clusterName":          cp.opts.ClusterName,
@@ -70,6 +70,14 @@ func (cp *ControlPlane) writeKubeadmConfig() error {
 		out.Write(text)
 	}
 	return os.WriteFile(cp.kubeadmConfig(), out.Bytes(), 0o600)
+}
+
+// kubeadmAPI: v1beta4 came with 1.31.
+func (cp *ControlPlane) kubeadmAPI() string {
+	if majorMinor(cp.bin.Version) == "1.30" {
+		return "kubeadm.k8s.io/v1beta3"
+	}
+	return "kubeadm.k8s.io/v1beta4"
 }
 
 func (cp *ControlPlane) kubeadmConfig() string { return filepath.Join(cp.dir, "kubeadm.yaml") }

@@ -32,6 +32,7 @@ var packages = map[string]string{
 	Scheduler:         "k8s.io/kubernetes/cmd/kube-scheduler",
 	Kubeadm:           "k8s.io/kubernetes/cmd/kubeadm",
 	Kubectl:           "k8s.io/kubernetes/cmd/kubectl",
+	Kubelet:           "k8s.io/kubernetes/cmd/kubelet",
 }
 
 // Programs lists every program that Binaries provides, in the order in which they
@@ -51,6 +52,8 @@ type pins struct {
 	kube   string // "v1.36.3"
 	etcd   string // "v3.6.8"
 	hash   string // of go.mod, go.sum, platform and recipe
+	// generated tells that the module was made of Kubernetes' own go.mod.
+	generated bool
 }
 
 var requireLine = map[string]*regexp.Regexp{

@@ -46,6 +46,16 @@ func newRig(t *testing.T) *rig {
 	if os.Getenv(gate) != "inside" {
 		t.Skip("boots containers as root and builds a kubelet and containerd once: make e2e-worker")
 	}
+	bin, err := controlplane.Binaries(t.Context(), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rigOf(t, bin)
+}
+
+// rigOf has a control plane of the given programs.
+func rigOf(t *testing.T, bin controlplane.Bin) *rig {
+	t.Helper()
 	r := &rig{dir: t.TempDir(), launch: make(chan aws.Instance, 8)}
 	var err error
 	if r.parts, err = Prepare(t.Context(), t.Output()); err != nil {
@@ -56,7 +66,7 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.mirror.Close)
-	r.cp = controlplane.ForTest(t, controlplane.Options{Fast: true, NodeMonitorGrace: 6 * time.Second, NodeLeaseSeconds: 8})
+	r.cp = controlplane.ForTest(t, controlplane.Options{Bin: bin, Fast: true, NodeMonitorGrace: 6 * time.Second, NodeLeaseSeconds: 8})
 	r.onOldCgroups(t)
 	r.startCloud(t)
 	r.startAgent(t)
@@ -81,7 +91,10 @@ func (r *rig) onOldCgroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cm.Data["kubelet"] = strings.ReplaceAll(cm.Data["kubelet"], r.cp.CAFile(), "/etc/kubernetes/pki/ca.crt") + "\nfailCgroupV1: false\n"
+	cm.Data["kubelet"] = strings.ReplaceAll(cm.Data["kubelet"], r.cp.CAFile(), "/etc/kubernetes/pki/ca.crt")
+	if r.parts.Kubernetes >= "v1.31" { // no kubelet before refuses cgroup v1
+		cm.Data["kubelet"] += "\nfailCgroupV1: false\n"
+	}
 	if _, err := maps.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,11 @@ func (m *Mirror) Served() map[string]int {
 }
 
 func (p Parts) plain(name string) func() ([]byte, error) {
-	return func() ([]byte, error) { return os.ReadFile(filepath.Join(p.Bin, name)) }
+	dir := p.Bin
+	if p.other != "" && (name == "kubelet" || name == "kubeadm") {
+		dir = p.other
+	}
+	return func() ([]byte, error) { return os.ReadFile(filepath.Join(dir, name)) }
 }
 
 func (p Parts) packed(prefix string, names ...string) func() ([]byte, error) {

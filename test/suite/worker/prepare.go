@@ -24,6 +24,8 @@ type Parts struct {
 	Tree       string // root file system of a bare Debian with cloud-init
 	Kubernetes string // version, "v1.36.3"
 	Containerd string // version, "v2.2.5"
+	// other is the directory of kubelet and kubeadm where they are not in Bin.
+	other string
 }
 
 // programs are built from the nested modules, whose go.mod fixes their versions.
@@ -70,13 +72,29 @@ func Prepare(ctx context.Context, progress io.Writer) (Parts, error) {
 	}
 	p.Bin = filepath.Join(root, "bin-"+hex.EncodeToString(h.Sum(nil))[:12])
 	err = whole(p.Bin, func(to string) error { return p.build(ctx, filepath.Dir(here), to, progress) })
+	var packages []string
+	if err == nil && os.Getenv(controlplane.KubernetesEnv) != "" {
+		packages, err = p.olderMinor(ctx, progress)
+	}
 	if err == nil {
 		err = whole(p.Tree, func(to string) error {
 			fmt.Fprintf(progress, "worker: making a root file system with debootstrap (once, about 2 minutes)\n")
-			return command(ctx, "", nil, "sh", filepath.Join(filepath.Dir(here), "tree.sh"), to)
+			return command(ctx, "", nil, append([]string{"sh", filepath.Join(filepath.Dir(here), "tree.sh"), to}, packages...)...)
 		})
 	}
 	return p, err
+}
+
+// olderMinor takes kubelet and kubeadm of the minor that is asked for, and has the image bring
+// the packages that an older kubeadm looks for: the machine reaches no package mirror.
+func (p *Parts) olderMinor(ctx context.Context, progress io.Writer) (packages []string, err error) {
+	bin, err := controlplane.Binaries(ctx, progress)
+	if err != nil || bin.Version == p.Kubernetes {
+		return nil, err
+	}
+	p.Kubernetes, p.other = bin.Version, bin.Dir
+	p.Tree += "-older"
+	return []string{"conntrack", "iptables"}, nil
 }
 
 // whole makes a directory once: under another name first, so that it is there whole or not.

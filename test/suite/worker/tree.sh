@@ -1,8 +1,9 @@
 #!/bin/sh
-# tree.sh DIR: a bare Debian with systemd, cloud-init and curl, as a cloud image has them, and
-# nothing of Kubernetes. The mirror is the one that this machine's apt uses.
+# tree.sh DIR [PACKAGE...]: a bare Debian with systemd, cloud-init and curl, as a cloud image has
+# them, and nothing of Kubernetes but the packages that are named. The mirror is the one that this machine's apt uses.
 set -eu
 tree=$1
+shift
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' | awk '$2 == "bookworm" { print $1; exit }')
 debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,libnss-systemd,procps,curl,ca-certificates,iproute2,kmod \
   --keyring=/usr/share/keyrings/debian-archive-keyring.gpg bookworm "$tree" "$mirror"
@@ -13,7 +14,7 @@ rm -f "$tree/etc/apt/sources.list"
 cp -a /etc/apt/sources.list* "$tree/etc/apt/"
 cp -a /etc/apt/apt.conf.d/. "$tree/etc/apt/apt.conf.d/"
 unshare -m sh -ec 'mount -t proc proc "$1/proc"
-  chroot "$1" sh -ec "export DEBIAN_FRONTEND=noninteractive; apt-get update -qq; apt-get install -y -qq --no-install-recommends cloud-init"' _ "$tree"
+  chroot "$1" sh -ec "export DEBIAN_FRONTEND=noninteractive; apt-get update -qq; apt-get install -y -qq --no-install-recommends cloud-init $2"' _ "$tree" "$*"
 rm -rf "$tree/usr/sbin/policy-rc.d" "$tree"/var/cache/apt/archives/*.deb "$tree"/var/lib/apt/lists/*
 # Quiet boots: no timers, no console login, no mounts that a container has no use for.
 for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service console-getty.service getty.target \

@@ -1,0 +1,140 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// KubernetesEnv names another minor than the pinned one, "1.30": every test that asks for
+// Binaries then runs against the programs of that minor.
+const KubernetesEnv = "AUTOSCALER_TEST_KUBERNETES"
+
+// minors are the newest releases of the older minors that the module proxy served when the
+// list was made, oldest first. The pinned minor is k8s/go.mod's.
+var minors = []string{"v1.30.14", "v1.31.14", "v1.32.13", "v1.33.13", "v1.34.4", "v1.35.4"}
+
+// Kubelet is built beside the control plane of another minor only: the worker of that minor
+// needs it, and both are made of one module.
+const Kubelet = "kubelet"
+
+// otherVersion is the version that KubernetesEnv asks for, "" for the pinned one.
+func otherVersion(pinned string) (string, error) {
+	minor := strings.TrimPrefix(os.Getenv(KubernetesEnv), "v")
+	if minor == "" || minor == pinned {
+		return "", nil
+	}
+	var known []string
+	for _, v := range minors {
+		if majorMinor(v) == minor {
+			return v, nil
+		}
+		known = append(known, majorMinor(v))
+	}
+	return "", fmt.Errorf("%s=%q: not a minor whose programs can be built: use one of %s", KubernetesEnv, minor, strings.Join(append(known, pinned), ", "))
+}
+
+// otherBinaries are the programs of another minor, with the pinned etcd. They are built as the
+// pinned ones are, from a module that is made of k8s.io/kubernetes' own go.mod and go.sum: the
+// same versions of everything, the staging modules by their releases. Sums that go.sum lacks
+// come from Go's checksum database.
+func otherBinaries(ctx context.Context, pinned Bin, version string, progress io.Writer) (Bin, error) {
+	if progress == nil {
+		progress = io.Discard
+	}
+	root, err := cacheRoot()
+	if err != nil {
+		return Bin{}, err
+	}
+	bin := Bin{Dir: filepath.Join(root, version+"-"+buildRecipe), Version: version}
+	programs := append(Programs()[1:], Kubelet)
+	whole := func() bool {
+		for _, program := range programs {
+			if !executable(bin.Path(program)) {
+				return false
+			}
+		}
+		_, err := os.Stat(bin.Path(Etcd))
+		return err == nil
+	}
+	if whole() {
+		return bin, nil
+	}
+	if err := os.MkdirAll(bin.Dir, 0o755); err != nil {
+		return Bin{}, fmt.Errorf("make the cache: %w", err)
+	}
+	unlock, err := lockFile(ctx, bin.Dir+".lock", progress)
+	if err != nil {
+		return Bin{}, err
+	}
+	defer unlock()
+	if whole() {
+		return bin, nil
+	}
+	module, err := writeModule(ctx, version)
+	if err != nil {
+		return Bin{}, fmt.Errorf("build Kubernetes %s: %w", version, err)
+	}
+	defer os.RemoveAll(module)
+	if err := build(ctx, pins{module: module, kube: version, generated: true}, bin.Dir, programs, progress); err != nil {
+		return Bin{}, err
+	}
+	_ = os.Remove(bin.Path(Etcd)) // of a cache whose pinned etcd went
+	return bin, os.Symlink(pinned.Path(Etcd), bin.Path(Etcd))
+}
+
+// writeModule makes a module in a temporary directory whose build list is that of a release of
+// Kubernetes.
+func writeModule(ctx context.Context, version string) (dir string, err error) {
+	dir, err = os.MkdirTemp("", "kubernetes-"+version+"-")
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(dir)
+		}
+	}()
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", "k8s.io/kubernetes@"+version)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	var got struct{ Dir, Error string }
+	if jsonErr := json.Unmarshal(out, &got); err != nil || jsonErr != nil || got.Error != "" {
+		return dir, errors.Join(fmt.Errorf("fetch k8s.io/kubernetes %s: %s%s", version, got.Error, said.String()), err, jsonErr)
+	}
+	mod, err := os.ReadFile(filepath.Join(got.Dir, "go.mod"))
+	if err != nil {
+		return dir, err
+	}
+	sum, err := os.ReadFile(filepath.Join(got.Dir, "go.sum"))
+	if err != nil {
+		return dir, err
+	}
+	return dir, errors.Join(os.WriteFile(filepath.Join(dir, "go.mod"), []byte(moduleText(string(mod), version)), 0o644),
+		os.WriteFile(filepath.Join(dir, "go.sum"), sum, 0o644))
+}
+
+var (
+	moduleLine  = regexp.MustCompile(`(?m)^module .*$`)
+	stagingNone = regexp.MustCompile(`(?m)(k8s\.io/[a-z-]+) v0\.0\.0(\s)`)
+	stagingPath = regexp.MustCompile(`(k8s\.io/[a-z-]+) => \./staging/src/\S+`)
+)
+
+// moduleText turns Kubernetes' own go.mod into that of a module beside it: what it takes from
+// its staging directory comes from the modules that are published from there.
+func moduleText(mod, version string) string {
+	staging := "v0" + strings.TrimPrefix(version, "v1")
+	mod = moduleLine.ReplaceAllString(mod, "module example.net/kubernetes\n\nrequire k8s.io/kubernetes "+version)
+	mod = stagingNone.ReplaceAllString(mod, "${1} "+staging+"${2}")
+	return stagingPath.ReplaceAllString(mod, "${1} => ${1} "+staging)
+}

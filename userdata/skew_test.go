@@ -1,0 +1,56 @@
+package userdata
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestSkew goes through every pair of minors around those that the agent knows: a kubelet joins
+// where Kubernetes allows it and where the kubeadm of its version reads the cluster's
+// configuration. The versions that a refusal names would all be taken.
+func TestSkew(t *testing.T) {
+	for server := OldestMinor - 3; server <= NewestMinor+6; server++ {
+		for kubelet := OldestMinor; kubelet <= NewestMinor; kubelet++ {
+			fits := kubelet <= server && kubelet >= server-3 && !(kubelet == 30 && server > 30)
+			why := Skew(kubelet, server)
+			if (why == "") != fits {
+				t.Errorf("kubelet 1.%d, API server 1.%d: %q", kubelet, server, why)
+			}
+			if fits {
+				continue
+			}
+			var oldest, newest int
+			_, names, _ := strings.Cut(why, "; install ")
+			if n, _ := fmt.Sscanf(names, "one of 1.%d to 1.%d", &oldest, &newest); n == 0 {
+				if n, _ := fmt.Sscanf(names, "1.%d", &oldest); n == 1 {
+					newest = oldest
+				}
+			}
+			named := map[int]bool{}
+			for m := oldest; m <= newest && newest > 0; m++ {
+				named[m] = true
+			}
+			for m := OldestMinor; m <= NewestMinor; m++ {
+				if named[m] != (Skew(m, server) == "") {
+					t.Errorf("API server 1.%d: 1.%d is named: %t: %s", server, m, named[m], why)
+				}
+			}
+			if len(named) == 0 && !strings.Contains(why, "none of which fits") {
+				t.Errorf("no remedy: %s", why)
+			}
+		}
+	}
+}
+
+func TestMinorOf(t *testing.T) {
+	for version, want := range map[string]int{
+		"v1.36.3": 36, "1.36": 36, "v1.30": 30, "v1.36.0-rc.1": 36, "v1.33.4+rke2r1": 33, "v1.32+": 32, "v1.34.2-eks-1234": 34,
+		"": -1, "v1": -1, "v1.": -1, "v2.36.1": -1, "v1.x.3": -1, "v1.36x": -1, "v1.99999999.1": -1, "36": -1, "v11.3": -1,
+	} {
+		n, ok := MinorOf(version)
+		if ok != (want >= 0) || ok && n != want {
+			t.Errorf("%q: %d, %t, want %d", version, n, ok, want)
+		}
+	}
+}
