@@ -6,15 +6,10 @@ import (
 	"strings"
 )
 
-const (
-	// oldKubelets is how many minors older than the API server a kubelet may be
-	// (kubernetes.io/releases/version-skew-policy).
-	oldKubelets = 3
-	// clusterAPIMinor is the first minor whose kubeadm keeps the cluster's configuration as
-	// kubeadm.k8s.io/v1beta4. The kubeadm of an older minor cannot read it, so kubeadm join
-	// ends though the kubelet would be allowed: make e2e-versions shows it.
-	clusterAPIMinor = 31
-)
+// oldKubelets is how many minors older than the API server a kubelet may be
+// (kubernetes.io/releases/version-skew-policy). The kubeadm of the kubelet's version reads what a
+// newer kubeadm keeps in the cluster: make e2e-versions tries it.
+const oldKubelets = 3
 
 // MinorOf is the minor number of a version of Kubernetes 1 in any form that an API server or a
 // package has: v1.36.3, 1.36, v1.36.0-rc.1, v1.33.4+rke2r1.
@@ -31,7 +26,7 @@ func MinorOf(version string) (minor int, ok bool) {
 	return int(n), true
 }
 
-// Skew tells why machines with the kubelet and kubeadm of Kubernetes 1.KUBELET must not join a
+// Skew tells why machines with a kubelet of Kubernetes 1.KUBELET must not join a
 // cluster whose API server has 1.SERVER, and which versions may: "" where they may.
 func Skew(kubelet, server int) string {
 	why := ""
@@ -40,15 +35,10 @@ func Skew(kubelet, server int) string {
 		why = fmt.Sprintf("a kubelet of 1.%d is newer than the API server, which has 1.%d: Kubernetes allows no newer one", kubelet, server)
 	case server-kubelet > oldKubelets:
 		why = fmt.Sprintf("a kubelet of 1.%d is %d minors older than the API server, which has 1.%d: Kubernetes allows %d", kubelet, server-kubelet, server, oldKubelets)
-	case kubelet < clusterAPIMinor && server >= clusterAPIMinor:
-		why = fmt.Sprintf("the kubeadm of 1.%d does not read the configuration that the kubeadm of 1.%d and newer keeps in the cluster (kubeadm.k8s.io/v1beta4), and the API server has 1.%d", kubelet, clusterAPIMinor, server)
 	default:
 		return ""
 	}
 	oldest, newest := max(server-oldKubelets, OldestMinor), min(server, NewestMinor)
-	if server >= clusterAPIMinor {
-		oldest = max(oldest, clusterAPIMinor)
-	}
 	switch {
 	case oldest > newest:
 		return fmt.Sprintf("%s; this agent makes user data for 1.%d to 1.%d, none of which fits: use a release of the agent that knows 1.%d", why, OldestMinor, NewestMinor, server)

@@ -21,7 +21,7 @@ func TestValidate(t *testing.T) {
 		{"kubernetesVersion: v1.24.9 is too old", func(s *Spec) { s.KubernetesVersion = "v1.24.9" }},
 		{"kubernetesVersion: v1.36.3 for the API server's v1.35.1: a kubelet of 1.36 is newer than the API server, which has 1.35: Kubernetes allows no newer one; install one of 1.32 to 1.35 (--kubernetes-version)", func(s *Spec) { s.APIServerVersion = "v1.35.1" }},
 		{"4 minors older than the API server", func(s *Spec) { s.APIServerVersion, s.KubernetesVersion = "v1.36.3", "v1.32.13" }},
-		{"the kubeadm of 1.30 does not read the configuration", func(s *Spec) { s.APIServerVersion, s.KubernetesVersion = "v1.33.4+rke2r1", "v1.30.14" }},
+		{"5 minors older than the API server, which has 1.35: Kubernetes allows 3; install one of 1.32 to 1.35", func(s *Spec) { s.APIServerVersion, s.KubernetesVersion = "v1.35.4+rke2r1", "v1.30.14" }},
 		{`apiServerVersion: "latest" is not a version`, func(s *Spec) { s.APIServerVersion = "latest" }},
 		{"kubeadmAPIVersion: ", func(s *Spec) { s.KubeadmAPIVersion = "v1beta2" }},
 		{"join.token: not a bootstrap token", func(s *Spec) { s.Join.Token = "ABCDEF.0123456789abcdef" }},

@@ -17,7 +17,7 @@ func TestSkew(t *testing.T) {
 		{"#!/bin/sh\nyum install -y kubelet-1.32.9\n", "", "v1.31.2", "W13f:2"},
 		{"#!/bin/sh\necho 'deb https://pkgs.k8s.io/core:/stable:/v1.34/deb/ /' >/etc/apt/sources.list.d/k.list\n", "", "v1.33.4+rke2r1", "W13f:2"},
 		{"#cloud-config\nruncmd:\n- apt-get install -y kubelet=1.32.9-1.1\n", "", "v1.31.2", "W13f:3"},
-		{"#!/bin/sh\nls\nK8S_VERSION=1.30.14\n", "", "v1.33.0", "W13f:3"},
+		{"#!/bin/sh\nls\nK8S_VERSION=1.30.14\n", "", "v1.34.0", "W13f:3"},
 		{"#!/bin/sh\nK8S_VERSION=1.33.0\n", "v1.36.0", "v1.35.0", "W13f:0"},
 		{"#!/bin/sh\nK8S_VERSION=1.36.0\n", "v1.33.0", "v1.35.0", ""},
 		{"#!/bin/sh\nK8S_VERSION=1.33.0\n", "", "v1.36.9", ""},

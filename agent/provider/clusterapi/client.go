@@ -1,10 +1,11 @@
 package clusterapi
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -39,15 +40,40 @@ func (c Config) configs(kubeconfig string) (management, workload *rest.Config, e
 	return management, workload, nil
 }
 
-// version returns the API version in use of Cluster API's own group.
+// contracts are the versions of Cluster API's own group whose objects package capi has.
+var contracts = []string{"v1beta1", "v1beta2"}
+
+// alpha versions have objects that package capi would read in part: Cluster API serves none since 1.8.
+var alpha = regexp.MustCompile(`\Av[0-9]+alpha[0-9]+\z`)
+
+// version returns the API version in use of Cluster API's own group: the one of the setting, else
+// the first served one that this package has the objects of, the API server's preferred one first.
 func (p *Provider) version(ctx context.Context) (capi.Served, string, error) {
 	s, err := p.management.Serves(ctx, p.set.keys.group)
 	if err != nil {
 		return s, "", err
 	}
-	v := cmp.Or(p.set.version, slices.Concat(s.Versions, []string{""})[0])
-	if s.Plural[v+"/Machine"] == "" {
-		return s, "", &capi.CallError{Action: "find Machine", Err: &capi.MissingError{Text: fmt.Sprintf("version %q of %s has no Machines", v, p.set.keys.group)}}
+	missing := func(format string, args ...any) (capi.Served, string, error) {
+		return s, "", &capi.CallError{Action: "find Machine", Err: &capi.MissingError{Text: fmt.Sprintf(format, args...)}}
 	}
-	return s, v, nil
+	has := func(v string) bool { return s.Plural[v+"/Machine"] != "" }
+	if v := p.set.version; v != "" {
+		if !has(v) {
+			return missing("version %q of %s has no Machines: leave AUTOSCALER_CLUSTERAPI_VERSION empty, or name one of %s", v, p.set.keys.group, strings.Join(s.Versions, ", "))
+		}
+		return s, v, nil
+	}
+	for _, v := range s.Versions {
+		if slices.Contains(contracts, v) && has(v) {
+			return s, v, nil
+		}
+	}
+	if len(s.Versions) == 0 {
+		return missing("%s is served in no version: install Cluster API", p.set.keys.group)
+	}
+	remedy := "use a newer agent"
+	if !slices.ContainsFunc(s.Versions, func(v string) bool { return !alpha.MatchString(v) }) {
+		remedy = "upgrade Cluster API to 1.0 or newer, which serves v1beta1 (clusterctl upgrade)"
+	}
+	return missing("%s is served as %s, and this agent reads %s: %s", p.set.keys.group, strings.Join(s.Versions, ", "), strings.Join(contracts, " and "), remedy)
 }

@@ -35,7 +35,7 @@ type Config struct {
 	Group string `desc:"API group of Cluster API; empty: CAPI_GROUP, then cluster.x-k8s.io."`
 	// Version is the version of the API. Empty: CAPI_VERSION, or else the one that the
 	// management cluster prefers.
-	Version string `desc:"API version; empty: CAPI_VERSION, then what the management cluster prefers."`
+	Version string `desc:"API version, v1beta1 or v1beta2; empty: CAPI_VERSION, then what the management cluster prefers of the two."`
 	// ScaleZeroDefaultArch is the architecture of machines whose infrastructure template
 	// has none. Empty: CAPI_SCALE_ZERO_DEFAULT_ARCH, or else amd64.
 	ScaleZeroDefaultArch string `split_words:"true" desc:"Architecture of machines whose template names none; empty: CAPI_SCALE_ZERO_DEFAULT_ARCH, then amd64."`
@@ -166,6 +166,13 @@ func (c Config) parse() (settings, error) {
 		s.arch = "amd64"
 	}
 	var errs []error
+	if alpha.MatchString(s.version) {
+		variable := "CAPI_VERSION"
+		if c.Version != "" {
+			variable = "AUTOSCALER_CLUSTERAPI_VERSION"
+		}
+		errs = append(errs, fmt.Errorf("%s: %q: the objects of v1alpha3 and v1alpha4 are not read: write %s, or leave it empty; a management cluster without them needs a newer Cluster API (clusterctl upgrade)", variable, s.version, strings.Join(contracts, " or ")))
+	}
 	if c.ClusterName != "" || c.Namespace != "" {
 		s.rules = append(s.rules, rule{namespace: c.Namespace, cluster: c.ClusterName})
 	}

@@ -85,12 +85,13 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		t.Error(err)
 	}
 	for want, c := range map[string]Config{
-		"AUTOSCALER_CLUSTERAPI_CLUSTER_NAME":                   {Timeout: time.Second},
-		`AUTOSCALER_CLUSTERAPI_AUTO_DISCOVERY: "asg:tag=x"`:    {AutoDiscovery: Discovery{"asg:tag=x"}, Timeout: time.Second},
-		`"owner" is no key=value`:                              {AutoDiscovery: Discovery{"clusterapi:owner"}, Timeout: time.Second},
-		"AUTOSCALER_CLUSTERAPI_SCALE_ZERO_DEFAULT_ARCH":        {ClusterName: "demo", ScaleZeroDefaultArch: "arm", Timeout: time.Second},
-		"AUTOSCALER_CLUSTERAPI_GROUP":                          {ClusterName: "demo", Group: "cluster.x-k8s.io/v1beta1", Timeout: time.Second},
-		"AUTOSCALER_CLUSTERAPI_VERSION":                        {ClusterName: "demo", Version: "cluster.x-k8s.io/v1beta1", Timeout: time.Second},
+		"AUTOSCALER_CLUSTERAPI_CLUSTER_NAME":                {Timeout: time.Second},
+		`AUTOSCALER_CLUSTERAPI_AUTO_DISCOVERY: "asg:tag=x"`: {AutoDiscovery: Discovery{"asg:tag=x"}, Timeout: time.Second},
+		`"owner" is no key=value`:                           {AutoDiscovery: Discovery{"clusterapi:owner"}, Timeout: time.Second},
+		"AUTOSCALER_CLUSTERAPI_SCALE_ZERO_DEFAULT_ARCH":     {ClusterName: "demo", ScaleZeroDefaultArch: "arm", Timeout: time.Second},
+		"AUTOSCALER_CLUSTERAPI_GROUP":                       {ClusterName: "demo", Group: "cluster.x-k8s.io/v1beta1", Timeout: time.Second},
+		"AUTOSCALER_CLUSTERAPI_VERSION":                     {ClusterName: "demo", Version: "cluster.x-k8s.io/v1beta1", Timeout: time.Second},
+		`AUTOSCALER_CLUSTERAPI_VERSION: "v1alpha4": the objects of v1alpha3 and v1alpha4 are not read: write v1beta1 or v1beta2`: {ClusterName: "demo", Version: "v1alpha4", Timeout: time.Second},
 		"AUTOSCALER_CLUSTERAPI_MARK_LEAD":                      {ClusterName: "demo", Timeout: time.Second, MarkLead: time.Hour},
 		"AUTOSCALER_CLUSTERAPI_TIMEOUT":                        {ClusterName: "demo"},
 		"AUTOSCALER_CLUSTERAPI_ADDITIONAL_SYNC_MACHINE_LABELS": {ClusterName: "demo", AdditionalSyncMachineLabels: []string{"("}, Timeout: time.Second},
@@ -105,10 +106,10 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 // CAPI_SCALE_ZERO_DEFAULT_ARCH hold, and the agent's own names win.
 func TestEnvironmentOfClusterAutoscaler(t *testing.T) {
 	t.Setenv("CAPI_GROUP", "test.k8s.io")
-	t.Setenv("CAPI_VERSION", "v1alpha1")
+	t.Setenv("CAPI_VERSION", "v1beta1")
 	t.Setenv("CAPI_SCALE_ZERO_DEFAULT_ARCH", "s390x")
 	s, err := Config{}.parse()
-	if err != nil || s.version != "v1alpha1" || s.arch != "s390x" {
+	if err != nil || s.version != "v1beta1" || s.arch != "s390x" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for got, want := range map[string]string{
@@ -125,6 +126,10 @@ func TestEnvironmentOfClusterAutoscaler(t *testing.T) {
 	s, _ = Config{Group: "own.example", Version: "v1beta1", ScaleZeroDefaultArch: "arm64"}.parse()
 	if s.keys.group != "own.example" || s.version != "v1beta1" || s.arch != "arm64" {
 		t.Errorf("the agent's own names do not win: %+v", s)
+	}
+	t.Setenv("CAPI_VERSION", "v1alpha3")
+	if _, err := (Config{}).parse(); err == nil || !strings.Contains(err.Error(), `CAPI_VERSION: "v1alpha3": the objects of`) {
+		t.Errorf("v1alpha3 is taken: %v", err)
 	}
 	t.Setenv("CAPI_SCALE_ZERO_DEFAULT_ARCH", "sparc")
 	if s, _ = (Config{}).parse(); s.arch != "amd64" || !strings.Contains(s.archGuess, "sparc") {

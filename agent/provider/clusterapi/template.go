@@ -70,6 +70,7 @@ func (p *Provider) template(ctx context.Context, g *source, infra map[string]inf
 		d.template.Zones, d.template.ZoneLabels = slices.Sorted(slices.Values(zones)), []string{"topology.kubernetes.io/zone"}
 	}
 	d.template.Taints = taints(g.Scalable, &d)
+	d.accelerator(g.Scalable)
 	switch {
 	case capacity.MilliCPU == 0 || capacity.Memory == 0:
 		d.template.Unknown = fmt.Sprintf("the size of its machines is not known: %s %s has no status.capacity, no node of the group shows it, and the annotations %s and %s are not on the %s: add them",
@@ -171,6 +172,17 @@ func (d *draft) annotations(annotations map[string]string, r *cluster.Resources)
 		d.warn("annotation %s has no effect: pods with resourceClaims are held", keyDRADriver)
 	}
 	return cpu && memory
+}
+
+// accelerator tells that the label of nodes with GPUs alone says nothing about GPUs: Cluster
+// Autoscaler waits by it for the device plugin, and this agent by what the template promises.
+func (d *draft) accelerator(o *capi.Scalable) {
+	value := cmp.Or(d.template.Labels[LabelAccelerator], o.Labels[LabelAccelerator], o.Spec.Template.Metadata.Labels[LabelAccelerator])
+	if value == "" || len(d.template.Capacity.Extended) > 0 {
+		return
+	}
+	d.warn("label %s=%s says that its nodes have devices, and nothing says which and how many: add the annotations %s (the resource, for example nvidia.com/gpu) and %s; until one of its nodes shows them, no pod that requests them gets a machine of it",
+		LabelAccelerator, value, keyGPUType, keyGPUCount)
 }
 
 // csi reads "driver=limit,driver2=limit2"; 0 means no limit.

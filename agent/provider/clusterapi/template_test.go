@@ -225,3 +225,41 @@ func TestPoolOverSeveralDomains(t *testing.T) {
 		t.Errorf("%+v", d.template)
 	}
 }
+
+// TestAcceleratorLabel: Cluster Autoscaler's label of nodes with GPUs is a label like any other. Where
+// nothing tells the devices, it is named with what to add; the annotations, the infrastructure
+// template or a device of another name tell them.
+func TestAcceleratorLabel(t *testing.T) {
+	size := map[string]string{keyCPU: "4", keyMemory: "16Gi", keyDisk: "20Gi"}
+	on := func(more map[string]string) map[string]string {
+		out := maps.Clone(size)
+		maps.Copy(out, more)
+		return out
+	}
+	labelled := on(map[string]string{keyLabels: LabelAccelerator + "=gfx-hardware"})
+	infra := `{"metadata":{"uid":"u"},"status":{"capacity":{"amd.com/gpu":1}}}`
+	onTemplate := `{"template":{"metadata":{"labels":{"cluster-api/accelerator":"gfx-hardware"}}}}`
+	for name, c := range map[string]struct {
+		annotations map[string]string
+		spec, infra string
+		warns       bool
+	}{
+		"the label alone":                   {labelled, "", "", true},
+		"on the machines' template":         {size, onTemplate, "", true},
+		"the devices are annotated":         {on(map[string]string{keyLabels: LabelAccelerator + "=x", keyGPUType: "nvidia.com/gpu", keyGPUCount: "2"}), "", "", false},
+		"the infrastructure template tells": {labelled, "", infra, false},
+		"no label":                          {size, "", "", false},
+		"a count of none":                   {on(map[string]string{keyLabels: LabelAccelerator + "=x", keyGPUType: "nvidia.com/gpu"}), "", "", true},
+	} {
+		d := drawn(t, newTest(Config{}), kindDeployment, c.annotations, c.spec, c.infra)
+		told := slices.ContainsFunc(d.warnings, func(w string) bool {
+			return strings.Contains(w, "label "+LabelAccelerator+"=") && strings.Contains(w, keyGPUType) && strings.Contains(w, keyGPUCount)
+		})
+		if told != c.warns || d.template.Unknown != "" {
+			t.Errorf("%s: %q, %q", name, d.warnings, d.template.Unknown)
+		}
+	}
+	if d := drawn(t, newTest(Config{}), kindDeployment, labelled, "", ""); d.template.Labels[LabelAccelerator] != "gfx-hardware" {
+		t.Errorf("pods that select the label do not count on it: %v", d.template.Labels)
+	}
+}

@@ -61,22 +61,26 @@ func CacheDir(part string) (string, error) {
 // once and is told on progress. Processes that ask at the same time wait for one build. A
 // cancelled context stops the build and leaves no half-written program.
 func Binaries(ctx context.Context, progress io.Writer) (Bin, error) {
-	bin, err := PinnedBinaries(ctx, progress)
+	return BinariesOf(ctx, os.Getenv(KubernetesEnv), progress)
+}
+
+// BinariesOf returns the programs of a minor, "1.30", and of the pinned one for "".
+func BinariesOf(ctx context.Context, minor string, progress io.Writer) (Bin, error) {
+	if progress == nil {
+		progress = io.Discard
+	}
+	bin, err := pinnedBinaries(ctx, progress)
 	if err != nil {
 		return Bin{}, err
 	}
-	other, err := otherVersion(majorMinor(bin.Version))
-	if err != nil || other == "" {
+	other, err := otherMinor(minor, majorMinor(bin.Version))
+	if err != nil || other == nil {
 		return bin, err
 	}
 	return otherBinaries(ctx, bin, other, progress)
 }
 
-// PinnedBinaries returns the programs of the pinned control plane, whatever KubernetesEnv says.
-func PinnedBinaries(ctx context.Context, progress io.Writer) (Bin, error) {
-	if progress == nil {
-		progress = io.Discard
-	}
+func pinnedBinaries(ctx context.Context, progress io.Writer) (Bin, error) {
 	p, err := readPins(ctx)
 	if err != nil {
 		return Bin{}, err

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -153,7 +154,7 @@ func (cp *ControlPlane) furnish(ctx context.Context) error {
 		return err
 	}
 	admin := []string{"--kubeconfig", cp.Kubeconfig()}
-	if err := cp.phase(ctx, append([]string{"upload-config", "all"}, admin...)...); err != nil {
+	if err := cp.uploadConfig(ctx, super, admin); err != nil {
 		return err
 	}
 	if err := cp.phase(ctx, append([]string{"bootstrap-token", "--skip-token-print"}, admin...)...); err != nil {
@@ -163,6 +164,20 @@ func (cp *ControlPlane) furnish(ctx context.Context) error {
 		return nil
 	}
 	return cp.dropTokens(ctx)
+}
+
+// uploadConfig: the kubeadm of minors before 1.36 also writes the runtime's socket on the leader's
+// own Node, and waits a minute for it; it gets one meanwhile.
+func (cp *ControlPlane) uploadConfig(ctx context.Context, super kubernetes.Interface, admin []string) error {
+	args := append([]string{"upload-config", "all"}, admin...)
+	if cp.bin.Version >= "v1.36" {
+		return cp.phase(ctx, args...)
+	}
+	nodes, leader := super.CoreV1().Nodes(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "control-plane"}}
+	if _, err := nodes.Create(ctx, leader, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create the leader's Node: %w", err)
+	}
+	return errors.Join(cp.phase(ctx, args...), nodes.Delete(ctx, leader.Name, metav1.DeleteOptions{}))
 }
 
 // dropTokens deletes the token that kubeadm always makes (24 hours, printed in its

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,43 +19,55 @@ import (
 // Binaries then runs against the programs of that minor.
 const KubernetesEnv = "AUTOSCALER_TEST_KUBERNETES"
 
-// minors are the newest releases of the older minors that the module proxy served when the
-// list was made, oldest first. The pinned minor is k8s/go.mod's.
-var minors = []string{"v1.30.14", "v1.31.14", "v1.32.13", "v1.33.13", "v1.34.4", "v1.35.4"}
+// minor is a release of an older minor.
+type minor struct {
+	version string
+	// staging has the modules of Kubernetes' staging directory that the module proxy did not
+	// serve of this release, with the nearest release of the minor that it did.
+	staging map[string]string
+}
+
+// minors are releases of the older minors, oldest first: the newest that the module proxy served
+// when the list was made. The pinned minor is k8s/go.mod's.
+var minors = []minor{
+	{version: "v1.30.14"},
+	{"v1.31.14", map[string]string{"endpointslice": "v0.31.13", "kube-controller-manager": "v0.31.13", "kube-proxy": "v0.31.11", "kube-scheduler": "v0.31.13"}},
+	{"v1.32.13", map[string]string{"endpointslice": "v0.32.12", "sample-apiserver": "v0.32.3"}},
+	{version: "v1.33.13"},
+	{version: "v1.34.4"},
+	{version: "v1.35.4"},
+}
 
 // Kubelet is built beside the control plane of another minor only: the worker of that minor
 // needs it, and both are made of one module.
 const Kubelet = "kubelet"
 
-// otherVersion is the version that KubernetesEnv asks for, "" for the pinned one.
-func otherVersion(pinned string) (string, error) {
-	minor := strings.TrimPrefix(os.Getenv(KubernetesEnv), "v")
-	if minor == "" || minor == pinned {
-		return "", nil
+// otherMinor finds a minor in the list; nil stands for the pinned one.
+func otherMinor(want, pinned string) (*minor, error) {
+	want = strings.TrimPrefix(want, "v")
+	if want == "" || want == pinned {
+		return nil, nil
 	}
 	var known []string
-	for _, v := range minors {
-		if majorMinor(v) == minor {
-			return v, nil
+	for i := range minors {
+		if majorMinor(minors[i].version) == want {
+			return &minors[i], nil
 		}
-		known = append(known, majorMinor(v))
+		known = append(known, majorMinor(minors[i].version))
 	}
-	return "", fmt.Errorf("%s=%q: not a minor whose programs can be built: use one of %s", KubernetesEnv, minor, strings.Join(append(known, pinned), ", "))
+	return nil, fmt.Errorf("the programs of Kubernetes %q cannot be built: use one of %s (%s)", want, strings.Join(append(known, pinned), ", "), KubernetesEnv)
 }
 
 // otherBinaries are the programs of another minor, with the pinned etcd. They are built as the
 // pinned ones are, from a module that is made of k8s.io/kubernetes' own go.mod and go.sum: the
 // same versions of everything, the staging modules by their releases. Sums that go.sum lacks
 // come from Go's checksum database.
-func otherBinaries(ctx context.Context, pinned Bin, version string, progress io.Writer) (Bin, error) {
-	if progress == nil {
-		progress = io.Discard
-	}
+func otherBinaries(ctx context.Context, pinned Bin, m *minor, progress io.Writer) (Bin, error) {
 	root, err := cacheRoot()
 	if err != nil {
 		return Bin{}, err
 	}
-	bin := Bin{Dir: filepath.Join(root, version+"-"+buildRecipe), Version: version}
+	bin := Bin{Dir: filepath.Join(root, m.version+"-"+buildRecipe), Version: m.version}
 	programs := append(Programs()[1:], Kubelet)
 	whole := func() bool {
 		for _, program := range programs {
@@ -79,12 +92,12 @@ func otherBinaries(ctx context.Context, pinned Bin, version string, progress io.
 	if whole() {
 		return bin, nil
 	}
-	module, err := writeModule(ctx, version)
+	module, err := writeModule(ctx, m)
 	if err != nil {
-		return Bin{}, fmt.Errorf("build Kubernetes %s: %w", version, err)
+		return Bin{}, fmt.Errorf("build Kubernetes %s: %w", m.version, err)
 	}
 	defer os.RemoveAll(module)
-	if err := build(ctx, pins{module: module, kube: version, generated: true}, bin.Dir, programs, progress); err != nil {
+	if err := build(ctx, pins{module: module, kube: m.version, generated: true}, bin.Dir, programs, progress); err != nil {
 		return Bin{}, err
 	}
 	_ = os.Remove(bin.Path(Etcd)) // of a cache whose pinned etcd went
@@ -93,7 +106,8 @@ func otherBinaries(ctx context.Context, pinned Bin, version string, progress io.
 
 // writeModule makes a module in a temporary directory whose build list is that of a release of
 // Kubernetes.
-func writeModule(ctx context.Context, version string) (dir string, err error) {
+func writeModule(ctx context.Context, m *minor) (dir string, err error) {
+	version := m.version
 	dir, err = os.MkdirTemp("", "kubernetes-"+version+"-")
 	if err != nil {
 		return "", err
@@ -120,7 +134,7 @@ func writeModule(ctx context.Context, version string) (dir string, err error) {
 	if err != nil {
 		return dir, err
 	}
-	return dir, errors.Join(os.WriteFile(filepath.Join(dir, "go.mod"), []byte(moduleText(string(mod), version)), 0o644),
+	return dir, errors.Join(os.WriteFile(filepath.Join(dir, "go.mod"), []byte(m.moduleText(string(mod))), 0o644),
 		os.WriteFile(filepath.Join(dir, "go.sum"), sum, 0o644))
 }
 
@@ -132,9 +146,12 @@ var (
 
 // moduleText turns Kubernetes' own go.mod into that of a module beside it: what it takes from
 // its staging directory comes from the modules that are published from there.
-func moduleText(mod, version string) string {
-	staging := "v0" + strings.TrimPrefix(version, "v1")
-	mod = moduleLine.ReplaceAllString(mod, "module example.net/kubernetes\n\nrequire k8s.io/kubernetes "+version)
+func (m *minor) moduleText(mod string) string {
+	staging := "v0" + strings.TrimPrefix(m.version, "v1")
+	mod = moduleLine.ReplaceAllString(mod, "module example.net/kubernetes\n\nrequire k8s.io/kubernetes "+m.version)
 	mod = stagingNone.ReplaceAllString(mod, "${1} "+staging+"${2}")
-	return stagingPath.ReplaceAllString(mod, "${1} => ${1} "+staging)
+	return stagingPath.ReplaceAllStringFunc(mod, func(replace string) string {
+		name, _, _ := strings.Cut(replace, " ")
+		return name + " => " + name + " " + cmp.Or(m.staging[strings.TrimPrefix(name, "k8s.io/")], staging)
+	})
 }

@@ -20,8 +20,8 @@ func TestMinors(t *testing.T) {
 	for n := userdata.OldestMinor; n <= userdata.NewestMinor; n++ {
 		want = append(want, fmt.Sprintf("1.%d", n))
 	}
-	for _, v := range minors {
-		have = append(have, majorMinor(v))
+	for _, m := range minors {
+		have = append(have, majorMinor(m.version))
 	}
 	have = append(have, p.minor())
 	if got, want := strings.Join(have, " "), strings.Join(want, " "); got != want {
@@ -36,26 +36,29 @@ func TestMinors(t *testing.T) {
 	}
 }
 
-func TestOtherVersion(t *testing.T) {
-	for _, c := range []struct{ env, want, err string }{
+func TestOtherMinor(t *testing.T) {
+	for _, c := range []struct{ asked, want, err string }{
 		{"", "", ""},
 		{"1.36", "", ""},
 		{"1.30", "v1.30.14", ""},
 		{"v1.30", "v1.30.14", ""},
-		{"1.29", "", `AUTOSCALER_TEST_KUBERNETES="1.29": not a minor whose programs can be built: use one of 1.30, 1.31`},
-		{"1.30.14", "", "not a minor"},
+		{"1.29", "", `the programs of Kubernetes "1.29" cannot be built: use one of 1.30, 1.31`},
+		{"1.30.14", "", "cannot be built"},
 	} {
-		t.Setenv(KubernetesEnv, c.env)
-		got, err := otherVersion("1.36")
+		m, err := otherMinor(c.asked, "1.36")
+		got := ""
+		if m != nil {
+			got = m.version
+		}
 		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%q: %q, %v", c.env, got, err)
+			t.Errorf("%q: %q, %v", c.asked, got, err)
 		}
 	}
 }
 
 // TestModuleText: only what Kubernetes takes from its staging directory gets its release.
 func TestModuleText(t *testing.T) {
-	got := moduleText(`module k8s.io/kubernetes
+	got := (&minor{"v1.30.14", map[string]string{"legacy-cloud-providers": "v0.30.2"}}).moduleText(`module k8s.io/kubernetes
 
 go 1.22.0
 
@@ -70,7 +73,7 @@ replace (
 	k8s.io/api => ./staging/src/k8s.io/api
 	k8s.io/legacy-cloud-providers => ./staging/src/k8s.io/legacy-cloud-providers
 )
-`, "v1.30.14")
+`)
 	want := `module example.net/kubernetes
 
 require k8s.io/kubernetes v1.30.14
@@ -86,7 +89,7 @@ require (
 
 replace (
 	k8s.io/api => k8s.io/api v0.30.14
-	k8s.io/legacy-cloud-providers => k8s.io/legacy-cloud-providers v0.30.14
+	k8s.io/legacy-cloud-providers => k8s.io/legacy-cloud-providers v0.30.2
 )
 `
 	if got != want {

@@ -134,8 +134,8 @@ func storyVersion(t *testing.T, cp *controlplane.ControlPlane) {
 			t.Errorf("%q: not asked: %s in %v", version, path, calls)
 		}
 	}
-	_, err := w.connect(t, clusterapi.Config{ClusterName: "demo", Version: "v1alpha9"}).Groups(context.Background())
-	wantKind(t, err, provider.NotFound, "v1alpha9")
+	_, err := w.connect(t, clusterapi.Config{ClusterName: "demo", Version: "v9"}).Groups(context.Background())
+	wantKind(t, err, provider.NotFound, "leave AUTOSCALER_CLUSTERAPI_VERSION empty, or name one of v1beta2, v1beta1")
 }
 
 // storyNoAPI: a cluster without Cluster API says so.

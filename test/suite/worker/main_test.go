@@ -35,8 +35,10 @@ func outside() error {
 	if _, err := Prepare(ctx, os.Stderr); err != nil {
 		return err
 	}
-	if _, err := controlplane.Binaries(ctx, os.Stderr); err != nil {
-		return err
+	for _, minor := range []string{os.Getenv(controlplane.KubernetesEnv), newerMinor()} {
+		if _, err := controlplane.BinariesOf(ctx, minor, os.Stderr); err != nil {
+			return err
+		}
 	}
 	dir, err := os.MkdirTemp("", "worker-agent-")
 	if err != nil {
