@@ -3,12 +3,19 @@ need mkfs.xfs xfsprogs
 disks=$(for d in /dev/disk/by-id/*NVMe_Instance_Storage_*; do
   case $d in *-part*) ;; *) [ ! -e "$d" ] || readlink -f "$d" ;; esac
 done | sort -u)
+# A disk in use has a signature (blkid -p ends with 2 where there is none: no file system, RAID, LVM or
+# partition table), a mount, or another device on it.
+blank() { # DISK
+  rc=0
+  blkid -p "$1" >/dev/null 2>&1 || rc=$?
+  [ "$rc" = 2 ] && [ "$(lsblk -nro NAME,MOUNTPOINT "$1" | tr -d ' \n')" = "${1##*/}" ]
+}
 # shellcheck disable=SC2086 # a list of device files
 set -- $disks
 if ! blkid -L k8s-local >/dev/null; then
   [ "$#" -ge "$LEAST_DISKS" ] || die "reason=disks-too-few want=$LEAST_DISKS are=$#"
   for d in "$@"; do
-    [ -z "$(lsblk -no FSTYPE "$d")" ] || die "reason=disk-not-blank disk=$d"
+    blank "$d" || die "reason=disk-not-blank disk=$d"
   done
   target=$1
   if [ "$#" -gt 1 ]; then

@@ -34,8 +34,10 @@ type rig struct {
 	dir    string
 	launch chan aws.Instance
 	env    []string // of the agent
-	// beforeBoot, if set, is called with an instance whose container does not run yet.
+	// beforeBoot, if set, is called with an instance whose container does not run yet, furnish with
+	// that container.
 	beforeBoot func(aws.Instance)
+	furnish    func(*Container)
 
 	mu       sync.Mutex
 	metadata *httputil.ReverseProxy
@@ -264,6 +266,9 @@ func (r *rig) boot(t *testing.T, name string, i aws.Instance, script []byte, siz
 	)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if r.furnish != nil {
+		r.furnish(c)
 	}
 	if err := c.Boot(t.Context()); err != nil {
 		t.Fatal(err)

@@ -26,6 +26,9 @@ type Container struct {
 	gone      bool
 	ended     chan struct{}
 	leader    int // the container's systemd, seen from the host
+	// Disks are block devices of the host that the machine has. They stand for the place of what
+	// containerd and kubelet keep: nothing else is mounted there.
+	Disks []string
 }
 
 // NewContainer mounts the overlay. Size is that of the file system that holds everything
@@ -96,7 +99,7 @@ func (c *Container) Boot(ctx context.Context) error {
 	defer console.Close()
 	c.nspawn = exec.CommandContext(context.WithoutCancel(ctx), "sh", "-ec", ownCgroup+`exec systemd-nspawn --quiet -D "$1" --machine="$2" --register=no --keep-unit \
   --console=read-only --link-journal=no --resolv-conf=off --capability=all "--system-call-filter=@keyring bpf" --bind=/dev/kmsg \
-  --bind="$3/containerd:/var/lib/containerd" --bind="$3/kubelet:/var/lib/kubelet" /usr/local/sbin/worker-init`, "worker", c.root, c.Name, filepath.Join(c.Dir, "upper"))
+  $3 /usr/local/sbin/worker-init`, "worker", c.root, c.Name, c.binds())
 	c.nspawn.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=0")
 	c.nspawn.Stdout, c.nspawn.Stderr = console, console
 	c.nspawn.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
@@ -120,6 +123,15 @@ func (c *Container) Boot(ctx context.Context) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// binds are nspawn's flags for what the machine has of the host, without blanks in a path.
+func (c *Container) binds() string {
+	if len(c.Disks) > 0 {
+		return "--bind=" + strings.Join(c.Disks, " --bind=")
+	}
+	upper := filepath.Join(c.Dir, "upper")
+	return "--bind=" + upper + "/containerd:/var/lib/containerd --bind=" + upper + "/kubelet:/var/lib/kubelet"
 }
 
 // ownCgroup puts the container below a cgroup of its own in every hierarchy.

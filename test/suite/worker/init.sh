@@ -10,4 +10,5 @@ for kv in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_
   echo "${kv#*=}" >"$f"
   mount --bind "$f" "/proc/sys/${kv%=*}"
 done
+[ ! -x /usr/local/sbin/worker-devices ] || /usr/local/sbin/worker-devices
 exec /lib/systemd/systemd
