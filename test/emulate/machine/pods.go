@@ -138,7 +138,7 @@ func (k *kubelet) sync(ctx context.Context, pod *corev1.Pod) {
 // reject is the kubelet's own admission: it refuses a pod that does not fit what is
 // left of allocatable, which unmasks a scheduler or a plan that counted wrong.
 func (k *kubelet) reject(pod *corev1.Pod) string {
-	_, allocatable := resourcesOf(k.m.cfg, k.id.config)
+	_, allocatable := resourcesOf(k.reported(), k.id.config)
 	count := int64(0)
 	for uid, p := range k.pods {
 		if uid == pod.UID || !p.started || p.pod.Status.Phase == corev1.PodSucceeded || p.pod.Status.Phase == corev1.PodFailed {

@@ -123,9 +123,14 @@ func (k *kubelet) registerDrivers(ctx context.Context, limits map[string]int32) 
 
 // shown is the machine's capacity as its device plugins have reported it by now.
 func (k *kubelet) shown() Config {
-	cfg := k.m.cfg
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	return k.reported()
+}
+
+// reported is shown for a caller that holds the lock.
+func (k *kubelet) reported() Config {
+	cfg := k.m.cfg
 	if len(cfg.Start.Resources)+len(k.devices) == 0 {
 		return cfg
 	}

@@ -94,7 +94,9 @@ func newScene(t *testing.T, mutate func(*world.Options)) *scene {
 		defer cancel()
 		if t.Failed() && s.agent != nil {
 			t.Logf("the agent's last lines:\n%s", s.agent.Tail(60))
-			t.Logf("the cloud:\n%s", w.Cloud.String())
+			for _, c := range w.Clouds {
+				t.Logf("the cloud:\n%s", c)
+			}
 		}
 		if err := w.Stop(ctx); err != nil {
 			t.Error(err)

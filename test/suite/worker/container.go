@@ -29,6 +29,8 @@ type Container struct {
 	// Disks are block devices of the host that the machine has. They stand for the place of what
 	// containerd and kubelet keep: nothing else is mounted there.
 	Disks []string
+	// ReadOnlyUsr is an image whose /usr nothing can write to.
+	ReadOnlyUsr bool
 }
 
 // NewContainer mounts the overlay. Size is that of the file system that holds everything
@@ -127,11 +129,15 @@ func (c *Container) Boot(ctx context.Context) error {
 
 // binds are nspawn's flags for what the machine has of the host, without blanks in a path.
 func (c *Container) binds() string {
+	flags := ""
+	if c.ReadOnlyUsr {
+		flags = "--bind-ro=" + c.root + "/usr:/usr "
+	}
 	if len(c.Disks) > 0 {
-		return "--bind=" + strings.Join(c.Disks, " --bind=")
+		return flags + "--bind=" + strings.Join(c.Disks, " --bind=")
 	}
 	upper := filepath.Join(c.Dir, "upper")
-	return "--bind=" + upper + "/containerd:/var/lib/containerd --bind=" + upper + "/kubelet:/var/lib/kubelet"
+	return flags + "--bind=" + upper + "/containerd:/var/lib/containerd --bind=" + upper + "/kubelet:/var/lib/kubelet"
 }
 
 // ownCgroup puts the container below a cgroup of its own in every hierarchy.

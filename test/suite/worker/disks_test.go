@@ -83,6 +83,7 @@ func TestInstanceStore(t *testing.T) {
 	if out := run(t, c, "cat", "/var/lib/kubelet/marker"); out != "mine" {
 		t.Errorf("the reboot lost a file: %q", out)
 	}
+	run(t, c, "rm", "-rf", "/mnt/k8s-local/kubelet/pki") // the next machine has another name
 	if err := c.Remove(); err != nil {
 		t.Fatal(err)
 	}

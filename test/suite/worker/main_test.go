@@ -35,6 +35,9 @@ func outside() error {
 	if _, err := Prepare(ctx, os.Stderr); err != nil {
 		return err
 	}
+	if _, err := PrepareIgnition(ctx, os.Stderr); err != nil {
+		return err
+	}
 	for _, minor := range []string{os.Getenv(controlplane.KubernetesEnv), newerMinor()} {
 		if _, err := controlplane.BinariesOf(ctx, minor, os.Stderr); err != nil {
 			return err
