@@ -160,8 +160,7 @@ func (s Spec) containerd() string {
 	return "VERSION=" + s.KubernetesVersion + " IMAGES=" + shellQuote(s.ImageRepository) + "\n" + containerdSteps + s.registries()
 }
 
-// registries are containerd's hosts.toml files. Flatcar's own configuration of containerd
-// names no directory for them, so one is written that does.
+// registries are containerd's hosts.toml files.
 func (s Spec) registries() string {
 	text := ""
 	for _, name := range slices.Sorted(maps.Keys(s.RegistryMirrors)) {
@@ -169,18 +168,26 @@ func (s Spec) registries() string {
 		text += "mkdir -p " + dir + "\ncat >" + dir + "/hosts.toml <<'TOML'\nserver = " + yamlQuote("https://"+name) +
 			"\n[host." + yamlQuote(s.RegistryMirrors[name]) + "]\n  capabilities = [\"pull\", \"resolve\"]\nTOML\n"
 	}
-	if text == "" {
+	if text != "" {
+		text += "chmod -R u=rwX,go=rX /etc/containerd/certs.d\n"
+	}
+	if text == "" && s.ImageRepository == "" {
 		return ""
 	}
-	return text + `chmod -R u=rwX,go=rX /etc/containerd/certs.d
-if [ -e /usr/share/containerd/config.toml ] && [ ! -e /etc/containerd/config.toml ]; then
+	return text + imageConfig
+}
+
+// imageConfig puts a configuration in the place of Flatcar's own one, which is in /usr: that names no
+// directory for registries, and a sandbox image of its own.
+const imageConfig = `if [ -e /usr/share/containerd/config.toml ] && [ ! -e $conf ]; then
   own_config
   mkdir -p /etc/systemd/system/containerd.service.d
-  printf '[Service]\nEnvironment=CONTAINERD_CONFIG=/etc/containerd/config.toml\n' >/etc/systemd/system/containerd.service.d/10-config.conf
+  printf '[Service]\nEnvironment=CONTAINERD_CONFIG=%s\n' $conf >/etc/systemd/system/containerd.service.d/10-config.conf
   chmod -R u=rwX,go=rX /etc/systemd/system/containerd.service.d
+  systemctl daemon-reload
+  systemctl try-restart containerd || :
 fi
 `
-}
 
 // hook runs a script of the operator. Its text is in a quoted here-document, whose end
 // validate refuses inside it.

@@ -198,7 +198,6 @@ func TestValidate(t *testing.T) {
 		"keys of 1.30":       {func(s *Spec) { s.KeyAlgorithm, s.Machine.KubernetesVersion = "ECDSA-P256", "v1.30.14" }, "cannot choose"},
 		"pull policy":        {func(s *Spec) { s.ImagePullPolicy = "Always" }, "imagePullPolicy"},
 		"repository":         {func(s *Spec) { s.ImageRepository = "https://registry.example.net" }, "imageRepository"},
-		"Flatcar repository": {func(s *Spec) { s.ImageRepository, s.Machine.System = "registry.example.net", "flatcar" }, "--registry-mirror"},
 		"system":             {func(s *Spec) { s.Machine.System = "rocky-9" }, "debian, ubuntu and flatcar"},
 		"version":            {func(s *Spec) { s.Machine.KubernetesVersion = "v1.29.0" }, "too old"},
 		"unknown checksum":   {func(s *Spec) { s.Machine.KubernetesVersion = "v1.36.999" }, "no checksum is known for kubeadm"},

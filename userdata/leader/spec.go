@@ -146,9 +146,6 @@ func (s Spec) validateChoices(bad func(field, format string, args ...any)) {
 	if why := userdata.BadImageRepository(s.ImageRepository); why != "" {
 		bad("imageRepository", "%q: %s", s.ImageRepository, why)
 	}
-	if s.ImageRepository != "" && s.Machine.System == "flatcar" && len(s.Machine.RegistryMirrors) == 0 {
-		bad("imageRepository", "Flatcar's own configuration of containerd names another sandbox image: give --registry-mirror registry.k8s.io=https://... instead")
-	}
 	if !slices.Contains([]string{"debian", "ubuntu", "flatcar"}, s.Machine.System) {
 		bad("system", "%q: a leader can be made of debian, ubuntu and flatcar", s.Machine.System)
 	}

@@ -163,11 +163,13 @@ server = "https://registry.k8s.io"
   capabilities = ["pull", "resolve"]
 TOML
 chmod -R u=rwX,go=rX /etc/containerd/certs.d
-if [ -e /usr/share/containerd/config.toml ] && [ ! -e /etc/containerd/config.toml ]; then
+if [ -e /usr/share/containerd/config.toml ] && [ ! -e $conf ]; then
   own_config
   mkdir -p /etc/systemd/system/containerd.service.d
-  printf '[Service]\nEnvironment=CONTAINERD_CONFIG=/etc/containerd/config.toml\n' >/etc/systemd/system/containerd.service.d/10-config.conf
+  printf '[Service]\nEnvironment=CONTAINERD_CONFIG=%s\n' $conf >/etc/systemd/system/containerd.service.d/10-config.conf
   chmod -R u=rwX,go=rX /etc/systemd/system/containerd.service.d
+  systemctl daemon-reload
+  systemctl try-restart containerd || :
 fi
 if ! have containerd; then
   fetch containerd "$CONTAINERD" "$tmp/containerd.tgz"

@@ -167,3 +167,20 @@ func TestFlatcar(t *testing.T) {
 	}
 	r.reboot(t, c, i, node.UID)
 }
+
+// TestFlatcarImageRepository: with --image-repository containerd runs with a configuration of its own,
+// whose sandbox image is the repository's.
+func TestFlatcarImageRepository(t *testing.T) {
+	r := newRig(t)
+	config := r.render(t, "--os", "flatcar", "--before-join", "", "--image-repository", "registry.example.net/k8s")
+	r.furnish = flatcar(t, r.parts, config)
+	c, i := r.machine(t, config, "")
+	console(t, c, "joined")
+	r.node(t, i)
+	if out := run(t, c, "grep", "-E", "^ *sandbox(_image)? = ", "/etc/containerd/config.toml"); !strings.Contains(out, "\"registry.example.net/k8s/pause:") {
+		t.Errorf("the sandbox image is %s", out)
+	}
+	if out := run(t, c, "sh", "-c", "tr '\\0' ' ' </proc/$(pidof containerd)/cmdline"); !strings.Contains(out, "--config /etc/containerd/config.toml") {
+		t.Errorf("containerd runs as %s", out)
+	}
+}

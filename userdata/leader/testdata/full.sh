@@ -142,6 +142,14 @@ sandbox() {
   install -m 644 "$tmp/config.toml" $conf
   systemctl try-restart containerd || :
 }
+if [ -e /usr/share/containerd/config.toml ] && [ ! -e $conf ]; then
+  own_config
+  mkdir -p /etc/systemd/system/containerd.service.d
+  printf '[Service]\nEnvironment=CONTAINERD_CONFIG=%s\n' $conf >/etc/systemd/system/containerd.service.d/10-config.conf
+  chmod -R u=rwX,go=rX /etc/systemd/system/containerd.service.d
+  systemctl daemon-reload
+  systemctl try-restart containerd || :
+fi
 if ! have containerd; then
   fetch containerd "$CONTAINERD" "$tmp/containerd.tgz"
   tar -C "$tmp" -xzf "$tmp/containerd.tgz"
