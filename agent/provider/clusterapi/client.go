@@ -43,7 +43,7 @@ func (c Config) configs(kubeconfig string) (management, workload *rest.Config, e
 // contracts are the versions of Cluster API's own group whose objects package capi has.
 var contracts = []string{"v1beta1", "v1beta2"}
 
-// alpha versions have objects that package capi would read in part: Cluster API serves none since 1.8.
+// alpha versions have objects that package capi would read in part. Cluster API serves none since 1.6.
 var alpha = regexp.MustCompile(`\Av[0-9]+alpha[0-9]+\z`)
 
 // version returns the API version in use of Cluster API's own group: the one of the setting, else
