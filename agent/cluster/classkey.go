@@ -21,7 +21,7 @@ func AppendClass(b []byte, c *PodClass) []byte {
 	for _, h := range c.HostPorts {
 		b = appendInt(AppendString(AppendString(b, h.IP), h.Protocol), int64(h.Port))
 	}
-	b = appendInt(AppendNodeDemands(b, c), int64(c.Priority))
+	b = appendInt(appendBool(AppendNodeDemands(b, c), c.TooLarge), int64(c.Priority))
 	return appendPreferences(appendRelations(AppendStrings(b, c.NotUnderstood), c), c.Prefers)
 }
 

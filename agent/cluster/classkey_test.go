@@ -17,7 +17,7 @@ func TestClassKeyTellsEveryFieldApart(t *testing.T) {
 		{Affinity: []NodeTerm{{Labels: []Requirement{{Key: "k", Operator: "In", Values: []string{"v"}}}}}},
 		{Affinity: []NodeTerm{{Fields: []Requirement{{Key: "k", Operator: "In", Values: []string{"v"}}}}}},
 		{Tolerations: []Toleration{{}}}, {Tolerations: []Toleration{{Key: "k"}}}, {Tolerations: []Toleration{{Value: "k"}}},
-		{Priority: 1}, {NodeName: "n"}, {NotUnderstood: []string{"x"}},
+		{Priority: 1}, {NodeName: "n"}, {NotUnderstood: []string{"x"}}, {TooLarge: true},
 	}
 	for _, term := range []PodTerm{
 		{}, {TopologyKey: "k"}, {Selector: &Selector{}}, {NamespaceSelector: &Selector{}}, {Namespaces: []string{"k"}},
@@ -52,7 +52,7 @@ func TestClassKeyTellsEveryFieldApart(t *testing.T) {
 		}
 		seen[key] = i
 	}
-	if n := reflect.TypeFor[PodClass]().NumField(); n != 15 {
+	if n := reflect.TypeFor[PodClass]().NumField(); n != 16 {
 		t.Errorf("PodClass has %d fields: add the new one to AppendClass and to this test", n)
 	}
 }

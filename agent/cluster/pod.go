@@ -29,6 +29,9 @@ type PodClass struct {
 	// judge, in the API's words ("required podAntiAffinity"). Such a pod is held by
 	// name; nothing is guessed.
 	NotUnderstood []string `json:"notUnderstood,omitempty"`
+	// TooLarge tells a class of which the constraints and the labels are not kept, since they take too
+	// much memory: NotUnderstood says why, and of the requests there are CPU, memory and storage.
+	TooLarge bool `json:"tooLarge,omitempty"`
 	// Prefers is what kube-scheduler's scores read of the pod beside all this; nil: nothing.
 	Prefers *Preferences `json:"prefers,omitempty"`
 }

@@ -31,6 +31,7 @@ const (
 	RuleDeferred      = "U26" // the agent buys no machine for the pod yet: kube-scheduler has still to place pods on nodes that are upcoming or have just become Ready, or it would put other pods on the new machine first (for pods with affinity or spread, and for pods that count on the same machines as these)
 	RuleCloudBusy     = "U27" // the cloud still carries out another change of the group: the agent changes its size and ends its machines only after that
 	RuleBurst         = "U28" // more pods of a burst are coming: the agent orders machines for all pods that came after its first order at once
+	RuleTooLarge      = "U29" // the pod's labels, selectors, affinity, tolerations and volumes take more memory than the agent keeps of one pod, or of all pods that differ: the agent does not keep them, and buys no machine for the pod
 
 	RuleStale     = "H1" // the Kubernetes facts may be old: nothing is deleted
 	RuleUnhealthy = "H2" // too many nodes are not Ready: nothing is deleted

@@ -64,6 +64,7 @@ func TestTie(t *testing.T) {
 		"Priority":      func(c *cluster.PodClass) { c.Priority = 1 },
 		"NodeName":      func(c *cluster.PodClass) { c.NodeName = "node-1" },
 		"NotUnderstood": func(c *cluster.PodClass) { c.NotUnderstood = []string{"a resource claim"} },
+		"TooLarge":      func(c *cluster.PodClass) { c.TooLarge = true },
 		"Prefers":       func(c *cluster.PodClass) { c.Prefers = &cluster.Preferences{MilliCPU: 100} },
 	}
 	classes, names := []cluster.PodClass{base()}, []string{""}

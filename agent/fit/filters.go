@@ -37,6 +37,9 @@ var Filters = []Filter{
 		if len(c.NotUnderstood) == 0 {
 			return ""
 		}
+		if c.TooLarge {
+			return "not judged, for their size: " + c.NotUnderstood[0]
+		}
 		return "not judged by this version: " + strings.Join(slices.Sorted(slices.Values(c.NotUnderstood)), ", ")
 	}},
 	{"F1", "NodeUnschedulable", func(c *cluster.PodClass, s *NodeInfo) string {

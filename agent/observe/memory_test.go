@@ -74,7 +74,7 @@ func fullPod(i int) *corev1.Pod {
 
 // streamPods serves a list of n pods as protobuf, as an API server does, and holds one of them at a
 // time.
-func streamPods(tb testing.TB, n int) *rest.Config {
+func streamPods(tb testing.TB, n int, pod func(int) *corev1.Pod) *rest.Config {
 	ends := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", apiruntime.ContentTypeProtobuf)
@@ -83,7 +83,7 @@ func streamPods(tb testing.TB, n int) *rest.Config {
 			<-ends
 			return
 		}
-		if err := writeList(w, n); err != nil {
+		if err := writeList(w, n, pod); err != nil {
 			tb.Error(err)
 		}
 	}))
@@ -94,14 +94,14 @@ func streamPods(tb testing.TB, n int) *rest.Config {
 
 // writeList writes the protobuf form of a list: a magic number, and a runtime.Unknown whose field
 // raw is the list.
-func writeList(out io.Writer, n int) error {
+func writeList(out io.Writer, n int, pod func(int) *corev1.Pod) error {
 	meta := metav1.ListMeta{ResourceVersion: "200000"}
 	field := func(number byte, size int) []byte {
 		return binary.AppendUvarint([]byte{number<<3 | 2}, uint64(size))
 	}
 	total := len(field(1, meta.Size())) + meta.Size()
 	for i := range n {
-		size := fullPod(i).Size()
+		size := pod(i).Size()
 		total += len(field(2, size)) + size
 	}
 	buffered := bufio.NewWriter(out)
@@ -122,7 +122,7 @@ func writeList(out io.Writer, n int) error {
 		return err
 	}
 	for i := range n {
-		if err := write(2, fullPod(i)); err != nil {
+		if err := write(2, pod(i)); err != nil {
 			return err
 		}
 	}
@@ -135,7 +135,7 @@ func BenchmarkPodMemory(b *testing.B) {
 	for _, nodes := range []int{1000, 5000} {
 		b.Run(fmt.Sprintf("N=%d", nodes), func(b *testing.B) {
 			pods := nodes * podsPerNode
-			client, err := kube.New(streamPods(b, pods))
+			client, err := kube.New(streamPods(b, pods, fullPod))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -164,7 +164,7 @@ func BenchmarkPodMemory(b *testing.B) {
 // as much, and so does a store that keeps decoded Pods.
 func TestPodMemory(t *testing.T) {
 	const pods = 1500
-	client, err := kube.New(streamPods(t, pods))
+	client, err := kube.New(streamPods(t, pods, fullPod))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,8 @@ type podWatch struct {
 	wake      func(store.Urgency)
 	failed    func(error)
 	synced    atomic.Bool
+	relist    func() // ends the watch that runs
+	listed    time.Time
 }
 
 func newPodWatch(pods cache.ListerWatcher, s *store.Store, wake func(store.Urgency), failed func(error)) *podWatch {
@@ -41,6 +43,9 @@ func livePods(client *kube.Client) cache.ListerWatcher {
 	return kube.StreamedListWatch(client, client.CoreV1().Pods(metav1.NamespaceAll), convert.DecodePod, func(o *metav1.ListOptions) { o.FieldSelector = live })
 }
 
+// relistAfter is the least time between two lists for the sake of pods for which the store had no room.
+const relistAfter = time.Minute
+
 // calmAfter is how long a watch must have lasted for the pauses to start anew.
 const calmAfter = 2 * time.Minute
 
@@ -52,7 +57,7 @@ func (w *podWatch) run(ctx context.Context) {
 	pause := pauses()
 	for ctx.Err() == nil {
 		began := time.Now()
-		if err := w.reflector.ListAndWatchWithContext(ctx); err != nil {
+		if err := w.listAndWatch(ctx); err != nil {
 			w.failed(err)
 		}
 		if time.Since(began) > calmAfter {
@@ -62,6 +67,27 @@ func (w *podWatch) run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-time.After(pause.Step()):
 		}
+	}
+}
+
+// listAndWatch lists and watches until the watch ends, or until the store has room for pods that it holds
+// without their constraints: these come with the next list.
+func (w *podWatch) listAndWatch(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	w.relist = stop
+	w.listed = time.Now()
+	if err := w.reflector.ListAndWatchWithContext(ctx); ctx.Err() == nil {
+		return err
+	}
+	return nil // it was stopped
+}
+
+// tell wakes the rounds for a change of the store.
+func (w *podWatch) tell(u store.Urgency) {
+	w.wake(u)
+	if w.relist != nil && time.Since(w.listed) > relistAfter && w.store.TakeRoomAgain() {
+		w.relist()
 	}
 }
 
@@ -96,7 +122,7 @@ func (w *podWatch) Update(obj any) error {
 	if !ok {
 		return fmt.Errorf("the API server sent a %T in place of a Pod", obj)
 	}
-	w.wake(w.store.PutPod(stripped(p)))
+	w.tell(w.store.PutPod(stripped(p)))
 	return nil
 }
 
@@ -106,7 +132,7 @@ func (w *podWatch) Delete(obj any) error {
 	if !ok {
 		return fmt.Errorf("the API server sent a %T in place of a Pod", obj)
 	}
-	w.wake(w.store.DeletePod(cluster.PodKey(p.Namespace+"/"+p.Name), cluster.NodeName(p.Spec.NodeName)))
+	w.tell(w.store.DeletePod(cluster.PodKey(p.Namespace+"/"+p.Name), cluster.NodeName(p.Spec.NodeName)))
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -149,6 +150,63 @@ func TestPodWatchTellsFailures(t *testing.T) {
 			if err := <-failed; err == nil || w.hasSynced() {
 				t.Errorf("told %v, synced %v", err, w.hasSynced())
 			}
+		}
+		stop()
+		<-done
+	})
+}
+
+// TestPodWatchListsAgain: when there is room for the constraints of pods that were taken up without them,
+// they come with another list, and not before a minute has passed.
+func TestPodWatchListsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pods = 800 // of 8 KB each: there is room for some 520 of one namespace
+		s := &server{streams: true, watches: make(chan *apiwatch.FakeWatcher)}
+		rows := store.New(nil)
+		w := newPodWatch(s, rows, func(store.Urgency) {}, func(err error) { t.Error(err) })
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.run(ctx) }()
+		pod := func(i int) *corev1.Pod {
+			p := podOn(fmt.Sprintf("p-%d", i), "", fmt.Sprint(100+i))
+			p.Labels = map[string]string{"x": fmt.Sprintf("%08000d", i)}
+			return p
+		}
+		open := func(version string, from int) *apiwatch.FakeWatcher {
+			watch := apiwatch.NewFake()
+			s.watches <- watch
+			for i := from; i < pods; i++ {
+				watch.Add(pod(i))
+			}
+			watch.Action(apiwatch.Bookmark, end(version))
+			synctest.Wait()
+			return watch
+		}
+		held := func() (n int) {
+			snapshot, _, _ := rows.Snapshot(-1)
+			for i := range snapshot.Pods {
+				if snapshot.Classes[snapshot.Pods[i].Class].TooLarge {
+					n++
+				}
+			}
+			return n
+		}
+		watch := open("1000", 0)
+		if n := held(); n < pods-530 || n > pods-500 {
+			t.Errorf("%d pods are held", n)
+		}
+		for i := range 500 {
+			watch.Delete(pod(i))
+		}
+		synctest.Wait()
+		if watch.IsStopped() {
+			t.Error("the pods are listed again within a minute")
+		}
+		time.Sleep(relistAfter + time.Second)
+		watch.Delete(pod(500))
+		open("2000", 501)
+		if n := held(); n != 0 || !watch.IsStopped() {
+			t.Errorf("%d pods are held after the second list", n)
 		}
 		stop()
 		<-done

@@ -375,6 +375,9 @@ func (w *teller) class(name string, kv map[string]string) int {
 	if kv["uses"] != "" {
 		c.NotUnderstood = []string{kv["uses"]}
 	}
+	if kv["large"] != "" {
+		c.TooLarge, c.NotUnderstood = true, []string{"its labels take " + kv["large"]}
+	}
 	w.ties(&c, app, kv)
 	if kv["refused"] != "" {
 		c.Volumes = []cluster.Volume{{Refused: strings.ReplaceAll(kv["refused"], "_", " ")}}

@@ -25,7 +25,7 @@ type command struct {
 const (
 	templateKeys = "cpu mem pods gpu disks labels taints"
 	groupKeys    = templateKeys + " target min max unknown stale paused keeps busy price prio balance quota pause gpuutil unneeded provision startup ignoreds zones"
-	classKeys    = "app cpu mem gpu select prio tolerate port uses near anti spread claim refused"
+	classKeys    = "app cpu mem gpu select prio tolerate port uses large near anti spread claim refused"
 )
 
 // words are the language of the stories. A new word is written here and read in teller; a word

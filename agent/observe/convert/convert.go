@@ -46,7 +46,7 @@ func podWishes(a map[string]string) *cluster.PodWishes {
 		}
 		return max(d, 0)
 	}
-	w := cluster.PodWishes{ScaleUpDelay: after(cluster.AnnotationScaleUpDelay), KeepFor: after(cluster.AnnotationDoNotDisrupt), EvictDaemon: a[cluster.AnnotationEvictDaemon], Daemon: a[cluster.AnnotationDaemonPod] == "true"}
+	w := cluster.PodWishes{ScaleUpDelay: after(cluster.AnnotationScaleUpDelay), KeepFor: after(cluster.AnnotationDoNotDisrupt), EvictDaemon: clip(a[cluster.AnnotationEvictDaemon]), Daemon: a[cluster.AnnotationDaemonPod] == "true"}
 	if w == (cluster.PodWishes{}) {
 		return nil
 	}
@@ -114,7 +114,7 @@ func Pod(p *corev1.Pod) cluster.Pod {
 		Finished:     p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 		Created:      cluster.At(p.CreationTimestamp.Time),
 		Owner:        owner(metav1.GetControllerOf(p)),
-		SafeToEvict:  p.Annotations[cluster.AnnotationSafeToEvict],
+		SafeToEvict:  clip(p.Annotations[cluster.AnnotationSafeToEvict]),
 		DoNotDisrupt: p.Annotations[cluster.AnnotationDoNotDisrupt] == "true",
 		LocalStorage: localStorage(p),
 	}
@@ -144,14 +144,14 @@ func owner(ref *metav1.OwnerReference) *cluster.Owner {
 }
 
 func localStorage(p *corev1.Pod) string {
-	safe := strings.Split(p.Annotations[cluster.AnnotationSafeVolumes], ",")
-	for i := range safe {
-		safe[i] = strings.TrimSpace(safe[i])
+	safe := map[string]bool{}
+	for name := range strings.SplitSeq(p.Annotations[cluster.AnnotationSafeVolumes], ",") {
+		safe[strings.TrimSpace(name)] = true
 	}
 	for i := range p.Spec.Volumes {
 		v := &p.Spec.Volumes[i]
 		dies := v.HostPath != nil || v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory
-		if dies && !slices.Contains(safe, v.Name) {
+		if dies && !safe[v.Name] {
 			return v.Name
 		}
 	}
@@ -164,7 +164,12 @@ func localStorage(p *corev1.Pod) string {
 // A DaemonSet's controller pins each pod to its node by a metadata.name field term. That
 // term decides nothing once the pod is bound, and would make one class per node, so it
 // is left out.
+//
+// The pod is a stripped one. Of one that is larger than MaxPod, the requests alone are kept.
 func PodClass(p *corev1.Pod, schedulers []string) cluster.PodClass {
+	if size := p.Size(); size > MaxPod {
+		return tooLarge(p, size)
+	}
 	c := cluster.PodClass{
 		Namespace:    p.Namespace,
 		Labels:       p.Labels,
@@ -305,6 +310,11 @@ func unsupportedVolume(v *corev1.Volume) string {
 // Tolerations are those without a RuntimeClass: the DaemonSet controller chooses the nodes and
 // does not know them.
 func DaemonSetClass(d *appsv1.DaemonSet, a Admission, schedulers []string) (c cluster.PodClass, completed string) {
+	for _, x := range d.Status.Conditions {
+		if x.Type == conditionTooLarge {
+			return TooLarge(d.Namespace, cluster.Resources{Pods: 1}, 0, x.Message), ""
+		}
+	}
 	p := daemonSetPod(d.Namespace, &d.Spec.Template)
 	own := p.Spec.Tolerations
 	completed = Admit(p, a)

@@ -1,13 +1,16 @@
 package convert
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +36,8 @@ func Strip(obj any) (any, error) {
 			kept = taintOwners(n)
 		}
 		m.SetManagedFields(kept)
+		m.SetFinalizers(nil)
+		m.SetOwnerReferences(controllerOnly(m.GetOwnerReferences()))
 	}
 	switch o := obj.(type) {
 	case *corev1.Pod:
@@ -55,7 +60,9 @@ func Strip(obj any) (any, error) {
 	case *nodev1.RuntimeClass:
 		o.Labels, o.Annotations, o.Handler = nil, nil, ""
 	case *corev1.Namespace:
-		o.Annotations, o.Spec, o.Status = nil, corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
+		o.Labels, o.Annotations, o.Spec, o.Status = boundLabels(o.Labels), nil, corev1.NamespaceSpec{}, corev1.NamespaceStatus{}
+	case *policyv1.PodDisruptionBudget:
+		stripBudget(o)
 	case *corev1.PersistentVolumeClaim:
 		stripClaim(o)
 	case *corev1.PersistentVolume:
@@ -63,7 +70,7 @@ func Strip(obj any) (any, error) {
 	case *storagev1.StorageClass:
 		o.Labels, o.Annotations, o.Parameters, o.MountOptions = nil, nil, nil, nil
 	case *storagev1.VolumeAttachment:
-		o.Annotations, o.Finalizers, o.Status = nil, nil, storagev1.VolumeAttachmentStatus{}
+		o.Labels, o.Annotations, o.Status = nil, nil, storagev1.VolumeAttachmentStatus{}
 	case *storagev1.CSIDriver:
 		o.Labels, o.Annotations, o.Spec = nil, nil, storagev1.CSIDriverSpec{StorageCapacity: o.Spec.StorageCapacity}
 	case *storagev1.CSINode:
@@ -75,6 +82,25 @@ func Strip(obj any) (any, error) {
 		o.OwnerReferences, o.Labels, o.Annotations = nil, nil, nil
 	}
 	return obj, nil
+}
+
+// controllerOnly leaves the reference to the controller. One that no controller would write is as none:
+// the pod is not taken for one that somebody makes again.
+func controllerOnly(refs []metav1.OwnerReference) []metav1.OwnerReference {
+	for i := range refs {
+		if r := &refs[i]; r.Controller != nil && *r.Controller && len(r.Kind) <= maxValue && len(r.Name) <= maxValue && len(r.UID) <= maxValue {
+			return refs[i : i+1 : i+1]
+		}
+	}
+	return nil
+}
+
+// stripBudget keeps the selector and what the budget allows. A selector that is too large becomes one
+// that selects every pod of the namespace: the API server's eviction asks the whole one.
+func stripBudget(b *policyv1.PodDisruptionBudget) {
+	b.Labels, b.Annotations = nil, nil
+	b.Spec = policyv1.PodDisruptionBudgetSpec{Selector: boundSelector(b.Spec.Selector, metav1.LabelSelector{})}
+	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Status.ObservedGeneration, DisruptionsAllowed: b.Status.DisruptionsAllowed}
 }
 
 // only keeps the named entries.
@@ -92,13 +118,15 @@ func only(m map[string]string, keys []string) map[string]string {
 }
 
 func stripClaim(c *corev1.PersistentVolumeClaim) {
-	c.Labels, c.Annotations, c.Finalizers = nil, only(c.Annotations, keptClaimAnnotations), nil
+	c.Labels, c.Annotations = nil, clipped(only(c.Annotations, keptClaimAnnotations))
 	c.Spec.DataSource, c.Spec.DataSourceRef = nil, nil
+	// An invalid operator: a claim whose selector is not kept matches no volume.
+	c.Spec.Selector = boundSelector(c.Spec.Selector, metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Operator: "TooLarge"}}})
 	c.Status = corev1.PersistentVolumeClaimStatus{Phase: c.Status.Phase}
 }
 
 func stripVolume(v *corev1.PersistentVolume) {
-	v.Annotations, v.Finalizers = only(v.Annotations, []string{corev1.BetaStorageClassAnnotation}), nil
+	v.Labels, v.Annotations = boundLabels(v.Labels), only(v.Annotations, []string{corev1.BetaStorageClassAnnotation})
 	v.Spec.MountOptions = nil
 	if s := v.Spec.CSI; s != nil {
 		v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: s.Driver, VolumeHandle: s.VolumeHandle}
@@ -109,11 +137,15 @@ func stripVolume(v *corev1.PersistentVolume) {
 // stripNode keeps what a decision of the scaler, the nodecleaner or the csrsigner reads. A
 // service that writes to a Node gets it from the API server first.
 func stripNode(n *corev1.Node) {
-	for key := range n.Annotations {
-		if key != cluster.AnnotationGroup && !decidesOfNode(key) {
+	delay := "" // the first of them is told, and the others say no more
+	for _, key := range slices.Sorted(maps.Keys(n.Annotations)) {
+		if key != cluster.AnnotationGroup && !decidesOfNode(key) || delay != "" && strings.HasPrefix(key, cluster.AnnotationDelay) {
 			delete(n.Annotations, key)
+		} else if strings.HasPrefix(key, cluster.AnnotationDelay) {
+			delay = key
 		}
 	}
+	n.Labels, n.Annotations = boundLabels(n.Labels), clipped(n.Annotations)
 	st := corev1.NodeStatus{Capacity: n.Status.Capacity, Allocatable: n.Status.Allocatable, Addresses: n.Status.Addresses}
 	i := n.Status.NodeInfo
 	st.NodeInfo = corev1.NodeSystemInfo{MachineID: i.MachineID, SystemUUID: i.SystemUUID, BootID: i.BootID}
@@ -128,6 +160,7 @@ func stripNode(n *corev1.Node) {
 func stripPod(p *corev1.Pod) {
 	p.Annotations = only(p.Annotations, keptAnnotations)
 	stripSpec(&p.Spec)
+	p.Spec.ReadinessGates = nil
 	st := corev1.PodStatus{Phase: p.Status.Phase, NominatedNodeName: p.Status.NominatedNodeName}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled || c.Type == corev1.PodResizePending {
@@ -157,7 +190,7 @@ func resizeStatus(in []corev1.ContainerStatus) []corev1.ContainerStatus {
 // stripDaemonSet keeps the limits of its template: they become requests (Admit).
 func stripDaemonSet(d *appsv1.DaemonSet) {
 	d.Annotations = only(d.Annotations, []string{appsv1.DeprecatedTemplateGeneration})
-	d.Spec.Template.Annotations = nil
+	d.Labels, d.Spec.Selector, d.Spec.Template.Annotations = nil, nil, nil
 	s := &d.Spec.Template.Spec
 	containers, inits := slices.Clone(s.Containers), slices.Clone(s.InitContainers)
 	stripSpec(s)
@@ -167,6 +200,7 @@ func stripDaemonSet(d *appsv1.DaemonSet) {
 	for i := range inits {
 		s.InitContainers[i].Resources.Limits = inits[i].Resources.Limits
 	}
+	boundTemplate(d)
 }
 
 func stripLimitRange(l *corev1.LimitRange) {

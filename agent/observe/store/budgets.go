@@ -1,8 +1,8 @@
 package store
 
 import (
-	"reflect"
 	"slices"
+	"strings"
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,10 +11,12 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-type budgetSelector struct {
-	namespace string
-	selector  labels.Selector
-}
+// budgetSelectors are the selectors of the budgets of one namespace.
+type budgetSelectors map[string]labels.Selector // by "namespace/name"
+
+// mostBudgets is how many budgets a pod names. The API server evicts no pod that has two, so that the
+// third one decides nothing; thousands of budgets of thousands of pods would take gigabytes.
+const mostBudgets = 2
 
 func (s *Store) PutBudget(b *policyv1.PodDisruptionBudget) Urgency {
 	key := b.Namespace + "/" + b.Name
@@ -29,9 +31,12 @@ func (s *Store) PutBudget(b *policyv1.PodDisruptionBudget) Urgency {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, had := s.budgets.get(key)
-	if was, ok := s.selectors[key]; !ok || was.selector.String() != selector.String() {
-		s.selectors[key] = budgetSelector{namespace: b.Namespace, selector: selector}
-		s.applyBudgets()
+	if s.selectors[b.Namespace] == nil {
+		s.selectors[b.Namespace] = budgetSelectors{}
+	}
+	if was, ok := s.selectors[b.Namespace][key]; !ok || was.String() != selector.String() {
+		s.selectors[b.Namespace][key] = selector
+		s.applyBudget(b.Namespace, key)
 	}
 	if had && old == row {
 		return Never
@@ -44,30 +49,54 @@ func (s *Store) DeleteBudget(key string) Urgency {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.budgets.delete(key)
-	delete(s.selectors, key)
-	s.applyBudgets()
+	namespace, _, _ := strings.Cut(key, "/")
+	if delete(s.selectors[namespace], key); len(s.selectors[namespace]) == 0 {
+		delete(s.selectors, namespace)
+	}
+	s.applyBudget(namespace, key)
 	return Later
 }
 
-// matchingBudgets names the PodDisruptionBudgets that select pods of class c, sorted.
-func (s *Store) matchingBudgets(c cluster.PodClass) []string {
+// matchingBudgets names the PodDisruptionBudgets that select pods of class c, sorted: the first two. It
+// costs the budgets of the namespace.
+func (s *Store) matchingBudgets(c *cluster.PodClass) []string {
 	var out []string
-	for _, key := range sortedKeys(s.selectors) {
-		b := s.selectors[key]
-		if b.namespace == c.Namespace && b.selector.Matches(labels.Set(c.Labels)) {
-			out = append(out, key)
+	for key, selector := range s.selectors[c.Namespace] {
+		if (len(out) < mostBudgets || key < out[mostBudgets-1]) && selector.Matches(labels.Set(c.Labels)) {
+			out = withBudget(out, key)
 		}
 	}
 	return out
 }
 
-// applyBudgets matches every class again after a change of the set of budgets, and
-// updates the pods whose budgets changed.
-func (s *Store) applyBudgets() {
+// withBudget returns the first of the budgets and of one more, sorted.
+func withBudget(budgets []string, key string) []string {
+	out := append(slices.Clone(budgets), key)
+	slices.Sort(out)
+	return out[:min(len(out), mostBudgets)]
+}
+
+// applyBudget matches the classes of a namespace again after a change of one budget, and updates the
+// pods whose budgets changed. It costs the classes of the namespace, and those that named the budget cost
+// its budgets.
+func (s *Store) applyBudget(namespace, key string) {
+	selector, there := s.selectors[namespace][key]
 	changed := false
-	for i, c := range s.classes.rows {
-		now := s.matchingBudgets(c)
-		if !reflect.DeepEqual(now, s.budgetsOfClass[i]) {
+	for i := range s.classes.rows {
+		c := &s.classes.rows[i]
+		if c.Namespace != namespace {
+			continue
+		}
+		now := s.budgetsOfClass[i]
+		switch named := slices.Contains(now, key); {
+		case there && selector.Matches(labels.Set(c.Labels)) == named:
+			continue
+		case named:
+			now = s.matchingBudgets(c)
+		case there:
+			now = withBudget(now, key)
+		}
+		if !slices.Equal(now, s.budgetsOfClass[i]) {
 			s.budgetsOfClass[i], changed = now, true
 		}
 	}

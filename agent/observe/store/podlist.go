@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/sha256"
 	"maps"
 	"slices"
 
@@ -22,16 +23,17 @@ type PodRow struct {
 // PodReader reads the pods of one list. Pods of the list share their class, their owner and
 // the name of their node. Not safe for concurrent use.
 type PodReader struct {
-	store   *Store
-	classes map[string]*cluster.PodClass // by cluster.AppendClass
-	owners  map[cluster.Owner]*cluster.Owner
-	nodes   map[cluster.NodeName]cluster.NodeName
-	buf     []byte
+	store     *Store
+	classes   map[classKey]*cluster.PodClass
+	allowance allowance // the list is in memory beside what the Store holds
+	owners    map[cluster.Owner]*cluster.Owner
+	nodes     map[cluster.NodeName]cluster.NodeName
+	buf       []byte
 }
 
 // PodReader makes a reader of one list of pods.
 func (s *Store) PodReader() *PodReader {
-	return &PodReader{store: s, classes: map[string]*cluster.PodClass{}, owners: map[cluster.Owner]*cluster.Owner{}, nodes: map[cluster.NodeName]cluster.NodeName{}}
+	return &PodReader{store: s, classes: map[classKey]*cluster.PodClass{}, owners: map[cluster.Owner]*cluster.Owner{}, nodes: map[cluster.NodeName]cluster.NodeName{}}
 }
 
 // Read returns what the Store takes of a pod. Nothing keeps the pod.
@@ -49,11 +51,8 @@ func (s *Store) readPod(p *corev1.Pod, shared *PodReader) *PodRow {
 
 // share replaces the parts of a row that the reader has met before.
 func (r *PodReader) share(p *PodRow) {
-	r.buf = cluster.AppendClass(r.buf[:0], p.class)
-	if c, ok := r.classes[string(r.buf)]; ok {
-		p.class = c
-	} else {
-		r.classes[string(r.buf)] = p.class
+	if p.class = r.class(p.class); p.class.TooLarge {
+		p.volumes = volumes.Use{} // what they demand is not kept either
 	}
 	if p.row.Owner != nil {
 		if o, ok := r.owners[*p.row.Owner]; ok {
@@ -68,6 +67,21 @@ func (r *PodReader) share(p *PodRow) {
 		r.nodes[name] = name
 	}
 	p.row.Node = name
+}
+
+// class returns the class of the list that equals c.
+func (r *PodReader) class(c *cluster.PodClass) *cluster.PodClass {
+	r.buf = cluster.AppendClass(r.buf[:0], c)
+	key := classKey(sha256.Sum256(r.buf))
+	if known, ok := r.classes[key]; ok {
+		return known
+	}
+	if !r.allowance.take(c.Namespace, len(r.buf)) {
+		without := withhold(c)
+		return r.class(&without)
+	}
+	r.classes[key] = c
+	return c
 }
 
 // ReplacePods makes the Store hold exactly the pods of a list. A pod that is not listed is

@@ -27,6 +27,9 @@ func (s *Store) put(p *PodRow) Urgency {
 	defer s.mu.Unlock()
 	s.volumes.SetPod(row.Key, p.volumes, &class)
 	row.Class = s.intern(class)
+	if s.classes.rows[row.Class].TooLarge {
+		s.volumes.DeletePod(row.Key)
+	}
 	row.Budgets = s.budgetsOfClass[row.Class]
 	old, had := s.pod(row.Key, row.Node)
 	if had {

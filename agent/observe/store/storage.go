@@ -82,6 +82,9 @@ func (s *Store) updateClasses(claims []string) Urgency {
 			old := p.Class
 			p.Class = s.intern(class)
 			s.classes.release(old)
+			if s.classes.rows[p.Class].TooLarge {
+				s.volumes.DeletePod(key)
+			}
 			if p.Class == old {
 				continue
 			}

@@ -46,7 +46,7 @@ type Store struct {
 	incompleteControllers map[cluster.UID]controller              // controllers with pods still to be created; desired counts these
 	lastMissing           []cluster.Controller                    // the last result of missingPods; nil when it changed since
 	firstSeen             map[cluster.NodeName]template.FirstSeen // of nodes that were seen soon after they registered
-	selectors             map[string]budgetSelector
+	selectors             map[string]budgetSelectors              // by namespace
 	budgetsOfClass        map[int][]string
 	// unschedulableSince is when the first pod that no round has seen yet was seen to be
 	// Unschedulable, by this machine's clock (the API's stamps have whole seconds).
@@ -65,7 +65,7 @@ func New(schedulers []string) *Store {
 		podsByController:      map[cluster.UID]*ownedPods{},
 		incompleteControllers: map[cluster.UID]controller{},
 		firstSeen:             map[cluster.NodeName]template.FirstSeen{},
-		selectors:             map[string]budgetSelector{},
+		selectors:             map[string]budgetSelectors{},
 		budgetsOfClass:        map[int][]string{},
 		volumes:               volumes.NewIndex(),
 		nodeLimits:            map[cluster.NodeName]map[string]int64{},
@@ -187,7 +187,7 @@ func (s *Store) DeleteNode(name cluster.NodeName) Urgency {
 func (s *Store) intern(c cluster.PodClass) int {
 	i, fresh := s.classes.intern(c)
 	if fresh {
-		s.budgetsOfClass[i] = s.matchingBudgets(c)
+		s.budgetsOfClass[i] = s.matchingBudgets(&c)
 	}
 	return i
 }

@@ -232,8 +232,12 @@ func (w *State) HoldUnknown() {
 			}
 			return i >= 0
 		}
+		rule := decision.RuleNotUnderstood
+		if c.TooLarge {
+			rule = decision.RuleTooLarge
+		}
 		_, words := fit.Refused(c, &fit.NodeInfo{})
-		w.HeldPods(&k, len(k.Keys), decision.RuleNotUnderstood, words)
+		w.HeldPods(&k, len(k.Keys), rule, words)
 		return true
 	})
 }

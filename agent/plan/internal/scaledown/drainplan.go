@@ -49,8 +49,11 @@ var blockers = []struct {
 		return "has more than one PodDisruptionBudget: " + strings.Join(slices.Sorted(slices.Values(pod.Budgets)), ", ")
 	}},
 	{"not judged", func(w *Planner, pod *cluster.Pod) string {
-		features := w.Snapshot.Classes[pod.Class].NotUnderstood
-		return when(len(features) > 0, "uses what this version does not judge: "+strings.Join(features, ", "))
+		c := &w.Snapshot.Classes[pod.Class]
+		if c.TooLarge {
+			return "has constraints that are not judged, for their size: " + c.NotUnderstood[0]
+		}
+		return when(len(c.NotUnderstood) > 0, "uses what this version does not judge: "+strings.Join(c.NotUnderstood, ", "))
 	}},
 }
 
