@@ -3,7 +3,6 @@ package csrsigner
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -196,41 +195,4 @@ func (s *Service) pruneStandby(ctx context.Context, now time.Time) {
 	if groups, err := s.deps.Inventory.Groups(ctx, pruneAge); err == nil {
 		s.ledger.prune(groups, now)
 	}
-}
-
-// elder is another Node of the machine of n that is older and reports to the API server. That Nodes share a provider ID shows by
-// their own; a system UUID or an address counts only of a Node that has none, since a kubelet that lies about them
-// must not hold up other machines (k0sproject/k0s#8333). It looks at each Node once.
-func (s *Service) elder(n *corev1.Node, req rules.Request) *rules.Elder {
-	nodes, _ := s.nodes.List(labels.Everything()) // a lister over a cache has no errors
-	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
-	for _, o := range nodes {
-		if o.Name == n.Name || o.DeletionTimestamp != nil || o.CreationTimestamp.After(n.CreationTimestamp.Time) || !reports(o) {
-			continue
-		}
-		switch uuid := o.Status.NodeInfo.SystemUUID; {
-		case rules.SameMachine(o.Spec.ProviderID, n.Spec.ProviderID):
-			return &rules.Elder{Name: o.Name, By: "provider ID " + o.Spec.ProviderID}
-		case o.Spec.ProviderID != "":
-		case uuid != "" && strings.EqualFold(uuid, n.Status.NodeInfo.SystemUUID):
-			return &rules.Elder{Name: o.Name, By: "system UUID " + uuid}
-		default:
-			for _, a := range o.Status.Addresses {
-				if ip, err := netip.ParseAddr(a.Address); err == nil && slices.ContainsFunc(req.Parsed.IPs, func(x netip.Addr) bool {
-					return rules.CanonicalAddress(x) == rules.CanonicalAddress(ip)
-				}) {
-					return &rules.Elder{Name: o.Name, By: "address " + a.Address}
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// reports tells that the kubelet of a Node lives: the node controller sets the condition of one that renews its
-// Lease no more to Unknown.
-func reports(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionUnknown
-	})
 }

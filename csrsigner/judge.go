@@ -155,7 +155,7 @@ func (s *Service) decide(ctx context.Context, key string, req rules.Request) (ru
 		} else {
 			f.Inventory = s.sources().Witness(groups, f.Node.ProviderID, req.Node(), req.Parsed)
 			if n, err := s.nodes.Get(req.Node()); err == nil {
-				f.Elder = s.elder(n, req)
+				f.Elder = s.elder(ctx, n, req)
 			}
 		}
 		if err != nil && len(groups) == 0 {

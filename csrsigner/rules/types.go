@@ -89,7 +89,7 @@ type Facts struct {
 	MaxAge time.Duration
 	// Taken tells which other Node carries a name that the request asks for.
 	Taken map[string]string
-	// Elder is another Node of the same machine that is older and reports to the API server; nil: there is none (R20).
+	// Elder is another Node of the same machine that is older and whose kubelet lives; nil: there is none (R20).
 	Elder *Elder
 	// Newer names a younger pending request of the same Node (R17).
 	Newer string

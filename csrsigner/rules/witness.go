@@ -66,13 +66,13 @@ func oneInstance(req Request, f Facts) (Action, string) {
 }
 
 // noElder holds the younger of two Nodes that are one machine: a kubelet registers one Node, so that one of
-// them is somebody else's. The older one was there first and goes on; a Node that does not report any
-// more (its machine was renamed) holds nobody.
+// them is somebody else's. The older one was there first and goes on; a Node whose kubelet is dead
+// (its machine was renamed) holds nobody.
 func noElder(req Request, f Facts) (Action, string) {
 	if f.Elder == nil {
 		return Later, ""
 	}
-	return Later, fmt.Sprintf("Node %s is older, reports, and has the same %s: one machine is one Node. If %s is a leftover, kubectl delete node %s; else find out who registered %s",
+	return Later, fmt.Sprintf("Node %s is older, its kubelet lives, and it has the same %s: one machine is one Node. If %s is a leftover, kubectl delete node %s; else find out who registered %s",
 		f.Elder.Name, f.Elder.By, f.Elder.Name, f.Elder.Name, req.Node())
 }
 

@@ -41,6 +41,7 @@ func TestCSR(t *testing.T) {
 	t.Run("combined", c.testCombined)
 	t.Run("swap", c.testSwap)
 	t.Run("second join", c.testSecondJoin)
+	t.Run("rejoin", c.testRejoin)
 	t.Run("thief", c.testThief)
 	t.Run("logs", c.testLogs)
 	t.Run("flood", c.testFlood)
