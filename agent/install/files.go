@@ -49,7 +49,7 @@ func (h Host) directory() Step {
 		if err := os.MkdirAll(h.path(configDir), 0o750); err != nil {
 			return err
 		}
-		if err := os.Chmod(h.path(configDir), 0o750); err != nil { // whatever umask is in force
+		if err := os.Chmod(h.path(configDir), 0o750); err != nil { // #nosec G302 -- a directory, whatever umask is in force
 			return err
 		}
 		return h.own(configDir)

@@ -104,7 +104,7 @@ func (s *Server) ServeSocket(ctx context.Context, beat func()) error {
 	if err != nil {
 		return fmt.Errorf("listen on socket: %w (set %s_SOCKET)", err, config.Prefix)
 	}
-	if err := os.Chmod(s.Config.Socket, 0o660); err != nil {
+	if err := os.Chmod(s.Config.Socket, 0o660); err != nil { // #nosec G302 -- who may connect to a socket may write it
 		return errors.Join(fmt.Errorf("protect socket: %w", err), listener.Close())
 	}
 	return serve(ctx, listener, mux, beat)
