@@ -119,7 +119,8 @@ func (s *Service) save(now time.Time, always bool) {
 	s.saveError = text
 }
 
-func decode(data []byte, to *saved) error { return atomicfile.Versioned(data, savedVersion, to) }
+// decode takes no unknown field: the scaler's state.json has a memory of its own, and what is lost costs time alone.
+func decode(data []byte, to *saved) error { return atomicfile.Exactly(data, savedVersion, to) }
 
 // Peek reads the saved memory of a service with this state directory, for commands.
 func Peek(stateDir string) (reaper.Memory, error) {

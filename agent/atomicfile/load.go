@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
+	"strings"
 	"time"
 )
 
@@ -36,10 +38,21 @@ func Load[T any](path string, now time.Time, decode func(data []byte, to *T) err
 }
 
 // Versioned decodes JSON with a field "version", which has to be version: another one has
-// other fields.
+// other fields. A field that to always has and data lacks shows that data are another file's, which
+// somebody has put here: it would be read as an empty one.
 func Versioned(data []byte, version int, to any) error {
 	if err := is(data, version); err != nil {
 		return err
+	}
+	var has map[string]json.RawMessage
+	if err := json.Unmarshal(data, &has); err != nil {
+		return err
+	}
+	for f := range reflect.TypeOf(to).Elem().Fields() {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if _, there := has[name]; !there && options == "" {
+			return fmt.Errorf("it has no field %q: it is another file", name)
+		}
 	}
 	return json.Unmarshal(data, to)
 }

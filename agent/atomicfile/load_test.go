@@ -11,8 +11,9 @@ import (
 )
 
 type kept struct {
-	Version int
-	Name    string
+	Version int    `json:"version"`
+	Name    string `json:"name"`
+	Seldom  string `json:"seldom,omitempty"`
 }
 
 // TestLoad: a file is read whole or set aside whole; a missing one is empty; what a crash
@@ -32,6 +33,7 @@ func TestLoad(t *testing.T) {
 		"of another version":    {`{"version":2,"name":"a"}`, loose, "", "version 2"},
 		"half sound":            {`{"version":1,"name":"a","Name":7}`, loose, "", "cannot unmarshal"},
 		"a directory":           {"/", loose, "", "is a directory"},
+		"another file":          {`{"version":1,"memory":{}}`, loose, "", "it is another file"},
 		"a new field":           {`{"version":1,"name":"a","b":2}`, loose, "a", ""},
 		"a new field, strictly": {`{"version":1,"name":"a","b":2}`, exact, "", "unknown field"},
 		"whole, strictly":       {`{"version":1,"name":"a"}`, exact, "a", ""},

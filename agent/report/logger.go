@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/coreos/go-systemd/v22/journal"
 	"github.com/sirupsen/logrus"
@@ -69,7 +71,26 @@ func sentence(e *logrus.Entry) string {
 	}
 	field("why", ": ", "")
 	field("error", ": ", "")
-	return text
+	return printable(text)
+}
+
+// printable is a text that journalctl shows as one line, whatever a cloud, a cluster or a requester has put in it: a
+// line break would begin what looks like another entry, and journalctl shows an entry with other control
+// characters as "blob data".
+func printable(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		return text
+	}
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		rest, more := strings.CutSuffix(line, "\n")
+		quoted := strconv.Quote(rest)
+		out.WriteString(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`))
+		if more && out.Len() > 0 {
+			out.WriteString("; ")
+		}
+	}
+	return strings.TrimSuffix(out.String(), "; ")
 }
 
 // journalHook sends each entry to journald with its fields upper-case.
@@ -86,7 +107,7 @@ func (h journalHook) Fire(e *logrus.Entry) error {
 	for k, v := range e.Data {
 		if names, several := v.(Names); several {
 			repeated[fieldName(k)] = names
-		} else if text := fmt.Sprint(v); text != "" {
+		} else if text := printable(fmt.Sprint(v)); text != "" {
 			fields[fieldName(k)] = text
 		}
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"runtime"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -13,28 +14,38 @@ import (
 type registrar struct{ registry *prometheus.Registry }
 
 func (r registrar) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
-	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	v := prometheus.V2.NewGaugeVec(prometheus.GaugeVecOpts{GaugeOpts: prometheus.GaugeOpts{Name: name, Help: help}, VariableLabels: valid(labels)})
 	r.registry.MustRegister(v)
 	return v
 }
 
 func (r registrar) counter(name, help string, labels ...string) *prometheus.CounterVec {
-	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	v := prometheus.V2.NewCounterVec(prometheus.CounterVecOpts{CounterOpts: prometheus.CounterOpts{Name: name, Help: help}, VariableLabels: valid(labels)})
 	r.registry.MustRegister(v)
 	return v
 }
 
 func (r registrar) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	v := prometheus.V2.NewHistogramVec(prometheus.HistogramVecOpts{HistogramOpts: prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, VariableLabels: valid(labels)})
 	r.registry.MustRegister(v)
 	return v
 }
 
 // summary makes one without quantiles, as Cluster Autoscaler's: it keeps no samples.
 func (r registrar) summary(name, help string, labels ...string) *prometheus.SummaryVec {
-	v := prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: name, Help: help}, labels)
+	v := prometheus.V2.NewSummaryVec(prometheus.SummaryVecOpts{SummaryOpts: prometheus.SummaryOpts{Name: name, Help: help}, VariableLabels: valid(labels)})
 	r.registry.MustRegister(v)
 	return v
+}
+
+// valid are labels whose values are made valid UTF-8: the library panics at any other, and a name may come from
+// a cloud or a file.
+func valid(labels []string) prometheus.ConstrainedLabels {
+	out := make(prometheus.ConstrainedLabels, 0, len(labels))
+	for _, name := range labels {
+		out = append(out, prometheus.ConstrainedLabel{Name: name, Constraint: func(value string) string { return strings.ToValidUTF8(value, "\uFFFD") }})
+	}
+	return out
 }
 
 // process registers what tells of the process: its build, process_* and go_*.
