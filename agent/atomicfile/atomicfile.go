@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // maxLinks is how many symbolic links are followed before a loop is assumed.
@@ -66,6 +67,9 @@ func follow(path string) (string, fs.FileInfo, error) {
 		if info.Mode()&fs.ModeSymlink == 0 {
 			return path, info, nil
 		}
+		if err := trusted(path, info); err != nil {
+			return "", nil, err
+		}
 		next, err := os.Readlink(path)
 		if err != nil {
 			return "", nil, err
@@ -76,6 +80,32 @@ func follow(path string) (string, fs.FileInfo, error) {
 		path = next
 	}
 	return "", nil, fmt.Errorf("more than %d symbolic links", maxLinks)
+}
+
+// trusted refuses a symbolic link that somebody else has put into a directory where everybody may write. The
+// kernel follows none either (fs.protected_symlinks), but Write resolves links itself: whoever may write /tmp
+// could have the published token written to a place of his.
+func trusted(link string, info fs.FileInfo) error {
+	dir, err := os.Stat(filepath.Dir(link))
+	if err != nil {
+		return err
+	}
+	if by, in := owner(info), owner(dir); !follows(by, in, uint32(os.Geteuid()), dir.Mode()) {
+		return fmt.Errorf("the symbolic link %s is of user %d, in a directory where everybody may write: remove it, or name another file", link, by)
+	}
+	return nil
+}
+
+// follows tells whether a link of a user is followed in a directory of another one, by a process of self.
+func follows(by, dir, self uint32, mode fs.FileMode) bool {
+	return by == 0 || by == self || by == dir || mode.Perm()&0o002 == 0
+}
+
+func owner(info fs.FileInfo) uint32 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Uid
+	}
+	return 0
 }
 
 func holds(target string, data []byte, mode fs.FileMode) (bool, error) {
