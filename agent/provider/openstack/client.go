@@ -86,7 +86,7 @@ func (s *Session) Client(ctx context.Context) (*gophercloud.ProviderClient, erro
 	if err != nil {
 		return nil, &provider.Error{Op: "log in to OpenStack", Kind: provider.Invalid, Err: err, Remedy: noCredentials}
 	}
-	c.HTTPClient = http.Client{Timeout: s.timeout, Transport: s.transport()}
+	c.HTTPClient = http.Client{Timeout: s.timeout, Transport: s.transport(), CheckRedirect: stays}
 	c.UserAgent.Prepend("autoscaler-agent")
 	if err := gopheropenstack.Authenticate(ctx, c, s.access.auth); err != nil {
 		return nil, s.loginFailed(err)
@@ -165,6 +165,22 @@ func (s *Session) loginFailed(err error) *provider.Error {
 		e.Kind, e.Remedy = provider.Denied, badCredentials+"; they come from "+s.access.source
 	}
 	return e
+}
+
+// maxRedirects is net/http's own bound.
+const maxRedirects = 10
+
+// stays follows a redirect to the same machine that gives up no TLS. net/http takes the header X-Auth-Token along, and
+// the body of a login: at another address they would be in the hands of whoever answers there.
+func stays(next *http.Request, before []*http.Request) error {
+	first := before[0].URL
+	switch to := next.URL; {
+	case to.Hostname() != first.Hostname(), first.Scheme == "https" && to.Scheme != "https":
+		return fmt.Errorf("%s redirects to %s://%s, which would get the credentials: configure that address if it is right", first.Host, to.Scheme, to.Host)
+	case len(before) >= maxRedirects:
+		return fmt.Errorf("%s redirects %d times", first.Host, len(before))
+	}
+	return nil
 }
 
 func (s *Session) transport() http.RoundTripper {
