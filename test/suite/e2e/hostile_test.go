@@ -33,8 +33,10 @@ func TestHostilePods(t *testing.T) {
 	s.hostile(n)
 	s.journal("hostile-", "U29")
 	began := time.Now()
+	bought := len(s.resizes())
 	s.deploy("honest", 4, "3", "1Gi")
 	s.until("the honest pods run", func() bool { return s.running("honest") == 4 })
+	t.Logf("the agent bought their machines %s after kube-scheduler refused the first of them", s.resizes()[bought].At.Sub(s.refused("honest")).Round(time.Millisecond))
 	t.Logf("%d hostile pods: honest ones run after %s; the agent has %d MB, %d before, and took %.1f s of CPU; %s", n, time.Since(began).Round(time.Millisecond), s.rssMB(), before, float64(s.cpuTicks()-ticks)/100, s.agent.Usage())
 	if rss := s.rssMB(); rss > 250 {
 		t.Errorf("the agent has %d MB", rss)
@@ -42,6 +44,26 @@ func TestHostilePods(t *testing.T) {
 	if g, _ := s.w.Cloud.Group("workers"); g.Desired != 4 {
 		t.Errorf("target %d for 4 honest pods of 3 cores on machines of 4", g.Desired)
 	}
+}
+
+// refused is when kube-scheduler found no node for a pod of the deployment first; bound pods keep no trace of it but
+// their Events.
+func (s *scene) refused(name string) (first time.Time) {
+	s.t.Helper()
+	events, err := s.client.CoreV1().Events("default").List(s.t.Context(), metav1.ListOptions{FieldSelector: "reason=FailedScheduling"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range events.Items {
+		at := e.EventTime.Time
+		if at.IsZero() {
+			at = e.FirstTimestamp.Time
+		}
+		if strings.HasPrefix(e.InvolvedObject.Name, name+"-") && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
 }
 
 // hostile makes n pods of 54 KB of annotations and 2,400 values of node affinity, no two of which are equal.
