@@ -159,18 +159,24 @@ func novaSchema() schema {
 		"network": word("The network's name or ID."), "subnet": word("A subnet's ID."), "securityGroups": words("Security groups of the port."),
 		"portSecurity": flag("Whether the port is secured."), "allowedAddresses": words("Further addresses that may be used on the port."),
 	}, "network")}}
-	group := object("One node group.", schema{
+	flavor := schema{"description": "A flavor, or several: the first that there is room for.", "anyOf": []schema{word("A flavor."), {"type": "array", "items": word("A flavor."), "minItems": 1}}}
+	least, most, price := atLeast("The fewest machines.", "integer", 0), atLeast("The most machines.", "integer", 1), atLeast("Of one machine for an hour.", "number", 0)
+	choice := schema{"anyOf": []schema{word("A flavor."), object("A flavor with what its group has of its own.", schema{
+		"flavor": flavor, "name": word("Behind the group's name and a dash."), "min": least, "max": most, "price": price,
+	}, "flavor")}}
+	group := object("One node group, or one for each of its flavors.", schema{
 		"name": word("Nodes are named after it."), "cloud": word("The cloud, where there are several."),
-		"flavor": schema{"description": "A flavor, or several: the first that there is room for.", "anyOf": []schema{word("A flavor."), {"type": "array", "items": word("A flavor."), "minItems": 1}}},
-		"image":  word("The image's name or ID."), "networks": list("The networks of a server.", network), "securityGroups": words("Security groups of its ports."),
+		"flavor": flavor, "flavors": schema{"description": "A group of each flavor.", "type": "array", "items": choice, "minItems": 1},
+		"image": word("The image's name or ID."), "networks": list("The networks of a server.", network), "securityGroups": words("Security groups of its ports."),
 		"key": word("A key pair's name."), "zones": words("Availability zones."), "serverGroup": word("affinity, anti-affinity, soft-affinity, soft-anti-affinity, or the ID of a server group."),
 		"bootVolume": object("The disk that is made of the image.", schema{"size": atLeast("In GiB.", "integer", 1), "type": word("The volume type.")}, "size"),
 		"floatingIP": word("The external network of a floating IP."), "configDrive": flag("Whether user data comes on a drive."),
 		"metadata": schema{"description": "Metadata of a server.", "type": "object", "additionalProperties": schema{"type": "string", "maxLength": 255}},
-		"labels":   marks("Labels of the Node."), "taints": taints(), "min": atLeast("The fewest machines.", "integer", 0), "max": atLeast("The most machines.", "integer", 1),
-		"price": atLeast("Of one machine for an hour.", "number", 0), "userdata": schema{"description": "A file: autoscaler-agent userdata render --cloud openstack.", "type": "string", "pattern": "^/"},
+		"labels":   marks("Labels of the Node."), "taints": taints(), "min": least, "max": most,
+		"price": price, "userdata": schema{"description": "A file: autoscaler-agent userdata render --cloud openstack.", "type": "string", "pattern": "^/"},
 		"arch": oneOf("The processors' architecture.", "amd64", "arm64"),
-	}, "name", "flavor", "image", "networks", "max", "userdata")
+	}, "name", "image", "networks", "userdata")
+	group["oneOf"] = []schema{{"required": []string{"flavor", "max"}}, {"required": []string{"flavors"}}}
 	return object("Node groups of plain OpenStack servers.", schema{
 		"cluster": word("The cluster's name in the servers' tags."), "dhcpDomain": domain,
 		"clouds": list("Regions, where there are several.", object("One region of one OpenStack.", schema{

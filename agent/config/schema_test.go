@@ -58,6 +58,7 @@ func TestSchemaKnowsTheFields(t *testing.T) {
 		{"nova", "nova: {zzzzzzzzzzzz: 1}", ""},
 		{"nova clouds []", "nova: {clouds: [{zzzzzzzzzzzz: 1}]}", ""},
 		{"nova groups []", "nova: {groups: [{zzzzzzzzzzzz: 1}]}", ""},
+		{"nova groups [] flavors []", "nova: {groups: [{flavors: [{zzzzzzzzzzzz: 1}]}]}", ""},
 		{"nova groups [] bootVolume", "nova: {groups: [{bootVolume: {zzzzzzzzzzzz: 1}}]}", ""},
 		{"nova groups [] networks []", "nova: {groups: [{networks: [{zzzzzzzzzzzz: 1}]}]}", ""},
 	} {

@@ -44,6 +44,7 @@ func TestSchemaOfGroups(t *testing.T) {
 		string(example), "", "groups:\nheadroom:\n", "groups: {w: }",
 		"groups: {w: {pause: 2026-12-24T18:00:00Z, template: {capacity: {cpu: 4, memory: 16Gi, nvidia.com/gpu: 1}}}}",
 		"nova: {groups: [{name: w, flavor: [a, b], image: i, networks: [net, {network: m, portSecurity: false}], max: 3, userdata: /x}]}",
+		"nova: {groups: [{name: w, flavors: [a, {flavor: b, name: large, min: 1, max: 2, price: 0.2}], image: i, networks: [net], max: 3, userdata: /x}]}",
 		"externalgrpc: {instances: [{instance: 'rack:///7', node: rack-7, zone: cellar}]}",
 	} {
 		if err := judge(good); err != nil {
@@ -57,6 +58,8 @@ func TestSchemaOfGroups(t *testing.T) {
 		"headroom: {}", "headroom: [{cpu: 1}]", "headroom: [{name: a, pods: {cpu: 1}}]", "headroom: [{name: a, pods: {count: 1, gpu: 1}}]", "headroom: [{name: a, nodes: {count: 1}}]",
 		"headroom: [{name: a, schedule: [{hours: 8-18}]}]", "headroom: [{name: a, tolerations: [{operator: In}]}]",
 		"machines: {a: 1}", "machines: [{node: a}]", "machines: [{id: a, node: b}]", "externalgrpc: {instances: [{id: a, nodeName: b}]}",
+		"nova: {groups: [{name: w, flavor: a, flavors: [a, b], image: i, networks: [n], max: 3, userdata: /x}]}", "nova: {groups: [{name: w, flavors: [], image: i, networks: [n], max: 3, userdata: /x}]}",
+		"nova: {groups: [{name: w, flavors: [{name: a}], image: i, networks: [n], max: 3, userdata: /x}]}",
 		"nova: {groups: [{name: w}]}", "nova: {groups: [{name: w, flavor: a, image: i, networks: [n], max: 0, userdata: /x}]}", "nova: {clouds: [{region: a}]}",
 	} {
 		if judge(bad) == nil {

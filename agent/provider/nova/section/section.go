@@ -47,7 +47,8 @@ type Cloud struct {
 type Group struct {
 	Name           string            `json:"name"`
 	Cloud          string            `json:"cloud"`
-	Flavor         Words             `json:"flavor"` // the first that there is room for
+	Flavor         Words             `json:"flavor"`  // the first that there is room for
+	Flavors        []Choice          `json:"flavors"` // a group of each; nil once Parse has made these groups
 	Image          string            `json:"image"`
 	Networks       []Network         `json:"networks"`
 	SecurityGroups []string          `json:"securityGroups"`
@@ -123,8 +124,8 @@ func (t *Taint) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Parse reads the section. The error joins every mistake, each with its place
-// and what to write instead.
+// Parse reads the section; a group with "flavors" becomes one group for each of them. The error
+// joins every mistake, each with its place and what to write instead.
 func Parse(raw json.RawMessage) (Section, error) {
 	var s Section
 	var tree any
@@ -197,9 +198,11 @@ var metadataForm = lazyregexp.New(`\A[a-zA-Z0-9-_:. ]{1,255}\z`)
 var policies = []string{"affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"}
 
 func (s *Section) validate() error {
-	var errs []error
+	var mistakes []string // groups of one list of flavors share most fields
 	bad := func(at, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{at}, args...)...))
+		if text := at + ": " + fmt.Sprintf(format, args...); !slices.Contains(mistakes, text) {
+			mistakes = append(mistakes, text)
+		}
 	}
 	if s.Cluster != "" && !IsClusterName(s.Cluster) {
 		bad("cluster", "%q: write at most 40 letters, digits, dots, dashes and underscores, for example production", s.Cluster)
@@ -222,30 +225,39 @@ func (s *Section) validate() error {
 		}
 		clouds[c.Name] = true
 	}
+	made := s.groups(bad)
+	s.Groups = make([]Group, len(made))
 	names := map[string]bool{}
-	for i := range s.Groups {
-		g, at := &s.Groups[i], fmt.Sprintf("groups[%d]", i)
+	for i := range made {
+		g := &made[i]
 		if names[g.Name] {
-			bad(at+".name", "%q stands twice: every group has a name of its own", g.Name)
+			bad(g.place("name"), "%q stands twice: every group has a name of its own, and so has every flavor of flavors", g.Name)
 		}
 		names[g.Name] = true
 		switch {
 		case g.Cloud == "" && len(s.Clouds) > 1:
-			bad(at+".cloud", "there are several clouds: name one of %s", strings.Join(slices.Sorted(maps.Keys(clouds)), ", "))
+			bad(g.place("cloud"), "there are several clouds: name one of %s", strings.Join(slices.Sorted(maps.Keys(clouds)), ", "))
 		case g.Cloud != "" && !clouds[g.Cloud]:
-			bad(at+".cloud", "%q is not among the clouds of this section: add it there, or leave it out", g.Cloud)
+			bad(g.place("cloud"), "%q is not among the clouds of this section: add it there, or leave it out", g.Cloud)
 		}
 		if g.Cloud == "" && len(s.Clouds) == 1 {
 			g.Cloud = s.Clouds[0].Name
 		}
-		g.validate(func(field, format string, args ...any) { bad(at+"."+field, format, args...) })
+		g.validate(g.nameForm(), func(field, format string, args ...any) { bad(g.place(field), format, args...) })
+		s.Groups[i] = g.Group
+	}
+	errs := make([]error, len(mistakes))
+	for i, text := range mistakes {
+		errs[i] = errors.New(text)
 	}
 	return errors.Join(errs...)
 }
 
-func (g *Group) validate(bad func(field, format string, args ...any)) {
+const nameForm = "%q: write at most 40 small letters, digits, dots and dashes: Nodes are named after it, for example workers"
+
+func (g *Group) validate(nameForm string, bad func(field, format string, args ...any)) {
 	if !groupForm.MatchString(g.Name) {
-		bad("name", "%q: write at most 40 small letters, digits, dots and dashes: Nodes are named after it, for example workers", g.Name)
+		bad("name", nameForm, g.Name)
 	}
 	if len(g.Flavor) == 0 || slices.Contains(g.Flavor, "") {
 		bad("flavor", "name a flavor as `openstack flavor list` shows it, or a list of them")

@@ -1,6 +1,7 @@
 package section
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -56,9 +57,55 @@ func TestSection(t *testing.T) {
 		g.BootVolume.Size != 50 || g.Taints[0].Taint != (cluster.Taint{Key: "dedicated", Value: "a", Effect: "NoSchedule"}) || g.Min != 1 || g.Max != 10 || g.Price != 0.2 {
 		t.Errorf("%+v", s)
 	}
+	s, err = parse(t, strings.NewReplacer(oneFlavor, severalFlavors, "    min: 1\n", "", "    price: 0.2\n", "").Replace(good))
+	if err != nil || len(s.Groups) != 3 {
+		t.Fatalf("a group of each flavor: %+v, %v", s, err)
+	}
+	for i, want := range []string{"workers-m1.large [m1.large] 0..10 0", "workers-scs-2v-8-100 [SCS-2V:8:100] 0..10 0", "workers-big [m1.xlarge m2.xlarge] 2..4 0.4"} {
+		g := s.Groups[i]
+		if got := fmt.Sprintf("%s %v %d..%d %g", g.Name, g.Flavor, g.Min, g.Max, g.Price); got != want || g.Cloud != "east" || g.Image != "ubuntu-24.04" || g.Flavors != nil || len(g.Taints) != 1 {
+			t.Errorf("%+v, want %s", g, want)
+		}
+	}
 	s, err = parse(t, "groups: [{name: a, flavor: b, image: c, networks: [d], max: 1, userdata: /e}]")
 	if err != nil || len(s.Groups[0].Flavor) != 1 || s.Groups[0].OwnPorts() {
 		t.Errorf("the shortest: %+v, %v", s, err)
+	}
+}
+
+// What makes a group of each flavor of the section good.
+const (
+	oneFlavor      = "flavor: [m1.large, m1.xlarge]"
+	severalFlavors = "flavors: [m1.large, 'SCS-2V:8:100', {flavor: [m1.xlarge, m2.xlarge], name: big, min: 2, max: 4, price: 0.4}]"
+)
+
+// TestFlavorsMistakes: a mistake of the group is told once, and one of a flavor at its place.
+func TestFlavorsMistakes(t *testing.T) {
+	several := strings.NewReplacer(oneFlavor, severalFlavors, "    min: 1\n", "", "    price: 0.2\n", "").Replace(good)
+	for _, c := range []struct{ old, new, want string }{
+		{"    key: ops", "    key: ops\n    flavor: a", "groups[0].flavor: flavors is there too: write flavor for one group"},
+		{"    key: ops", "    key: ops\n    min: 3", "groups[0].min: 3: each of the flavors would keep so many machines: write the minimum at one flavor, for example flavors: [{flavor: m1.large, min: 3}]"},
+		{"    key: ops", "    key: ops\n    price: 0.5", "groups[0].price: 0.5: machines of several flavors"},
+		{severalFlavors, "flavors: []", "groups[0].flavors: name at least one flavor"},
+		{"name: workers", "name: Workers", "groups[0].name: \"Workers\""},
+		{"name: big", "name: Big", "groups[0].flavors[2].name: \"workers-Big\" would be the group's name"},
+		{"name: big", "name: m1.large", "groups[0].flavors[2].name: \"workers-m1.large\" stands twice"},
+		{"SCS-2V:8:100", "a-flavor-with-a-name-that-is-far-too-long", "groups[0].flavors[1].name: \"workers-a-flavor"},
+		{"SCS-2V:8:100", "", "groups[0].flavors[1].flavor: name a flavor"},
+		{"max: 4", "max: 1", "groups[0].flavors[2].max: 2..1"},
+		{"    max: 10\n", "", "groups[0].flavors[0].max: 0..0"},
+		{"price: 0.4", "price: -1", "groups[0].flavors[2].price: -1"},
+		{"price: 0.4", "prize: 1", "groups[0].flavors[2].prize: no such field: known are flavor, max, min, name, price"},
+		{"image: ubuntu-24.04", "image: \"\"", "groups[0].image: "},
+		{"cloud: east", "cloud: north", "groups[0].cloud: "},
+	} {
+		if !strings.Contains(several, c.old) {
+			t.Fatalf("the section has no %q", c.old)
+		}
+		_, err := parse(t, strings.Replace(several, c.old, c.new, 1))
+		if err == nil || strings.Count(err.Error(), c.want) != 1 {
+			t.Errorf("%s: %v, want %q once", c.new, err, c.want)
+		}
 	}
 }
 

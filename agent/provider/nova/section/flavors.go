@@ -1,0 +1,112 @@
+package section
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Choice is one flavor of "flavors": it makes a group of its own, so that the scaler picks the
+// flavor by what the pods need.
+type Choice struct {
+	Flavor Words   `json:"flavor"`
+	Name   string  `json:"name"` // behind the section's name and a dash; empty: the first flavor's
+	Min    int     `json:"min"`
+	Max    int     `json:"max"` // 0: the group's
+	Price  float64 `json:"price"`
+}
+
+// UnmarshalJSON takes a flavor's name, or a mapping.
+func (c *Choice) UnmarshalJSON(raw []byte) error {
+	type plain Choice
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		c.Flavor = Words{one}
+		return nil
+	}
+	return json.Unmarshal(raw, (*plain)(c))
+}
+
+// fit makes a flavor's name fit the form of a group's name.
+func fit(flavor string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(flavor)), "-.")
+}
+
+// group is the group of one flavor.
+func (c *Choice) group(of Group) Group {
+	name := c.Name
+	if name == "" && len(c.Flavor) > 0 {
+		name = fit(c.Flavor[0])
+	}
+	out := of
+	out.Name, out.Flavor, out.Flavors, out.Min, out.Price = of.Name+"-"+name, c.Flavor, nil, c.Min, c.Price
+	if c.Max != 0 {
+		out.Max = c.Max
+	}
+	return out
+}
+
+// placed is a group with its place in the section, and the place of what a flavor says of it.
+type placed struct {
+	Group
+	at, choice string
+}
+
+// nameForm is the error of a name that has not groupForm.
+func (p *placed) nameForm() string {
+	if p.choice != "" {
+		return "%q would be the group's name: name the flavor so that both together have at most 40 small letters, digits, dots and dashes, for example {flavor: m1.large, name: large}"
+	}
+	return nameForm
+}
+
+// place is where a field of the group stands.
+func (p *placed) place(field string) string {
+	if p.choice != "" && slices.Contains([]string{"name", "flavor", "min", "max", "price"}, field) {
+		return p.choice + "." + field
+	}
+	return p.at + "." + field
+}
+
+// groups are the node groups that the section makes: one of each of its groups, or one of each
+// flavor in "flavors".
+func (s *Section) groups(bad func(at, format string, args ...any)) (out []placed) {
+	for i, g := range s.Groups {
+		at := fmt.Sprintf("groups[%d]", i)
+		if g.Flavors == nil {
+			out = append(out, placed{Group: g, at: at})
+			continue
+		}
+		g.refuseShared(func(field, format string, args ...any) { bad(at+"."+field, format, args...) })
+		if !groupForm.MatchString(g.Name) {
+			bad(at+".name", nameForm, g.Name)
+			continue
+		}
+		for j := range g.Flavors {
+			out = append(out, placed{Group: g.Flavors[j].group(g), at: at, choice: fmt.Sprintf("%s.flavors[%d]", at, j)})
+		}
+	}
+	return out
+}
+
+// refuseShared finds what each flavor has to say for itself.
+func (g *Group) refuseShared(bad func(field, format string, args ...any)) {
+	if len(g.Flavors) == 0 {
+		bad("flavors", "name at least one flavor as `openstack flavor list` shows it, or write flavor: for one group")
+	}
+	if g.Flavor != nil {
+		bad("flavor", "flavors is there too: write flavor for one group, whose servers are of the first flavor that there is room for, or flavors for a group of each flavor")
+	}
+	if g.Min != 0 {
+		bad("min", "%d: each of the flavors would keep so many machines: write the minimum at one flavor, for example flavors: [{flavor: m1.large, min: %d}]", g.Min, g.Min)
+	}
+	if g.Price != 0 {
+		bad("price", "%g: machines of several flavors have several prices: write the price at each flavor, for example flavors: [{flavor: m1.large, price: %g}]", g.Price, g.Price)
+	}
+}
