@@ -9,6 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // The tables of this file are inputs that an operator gets wrong. Each is answered with one
@@ -294,5 +297,56 @@ func badCommand(t *testing.T, line string, code int, want string) {
 	}
 	if _, err := os.Stat("/proc/worker.sh"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("/proc/worker.sh: %v", err)
+	}
+}
+
+// TestEmptyFlags: each flag of each command says its name when it is given without a value, as
+// --kubernetes-version "$VERSION" is where VERSION is not set. Amounts may be empty: nothing is
+// reserved then.
+func TestEmptyFlags(t *testing.T) {
+	tried := 0
+	var visit func(root, c *cobra.Command)
+	visit = func(root, c *cobra.Command) {
+		if c != root && (c.PersistentPreRun != nil || c.PersistentPreRunE != nil) {
+			t.Errorf("%s: its own hook hides the root's, which refuses empty flags", c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			visit(root, sub)
+		}
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Name != "help" && f.Value.Type() != "amounts" {
+				names = append(names, f.Name)
+			}
+		})
+		for _, name := range names {
+			fresh, _, err := newRoot().Find(strings.Fields(c.CommandPath())[1:]) // a flag keeps its value
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := fresh.ParseFlags([]string{"--" + name + "="}); err != nil {
+				err = fresh.FlagErrorFunc()(fresh, err)
+				if !strings.Contains(err.Error(), "--"+name+" is \"\"") {
+					t.Errorf("%s --%s: %v", c.CommandPath(), name, err)
+				}
+			} else if err := root.PersistentPreRunE(fresh, nil); err == nil || !strings.Contains(err.Error(), "--"+name+" is empty: leave it out, or write its value: ") {
+				t.Errorf("%s --%s: %v", c.CommandPath(), name, err)
+			}
+			tried++
+		}
+	}
+	root := newRoot()
+	visit(root, root)
+	if tried < 100 {
+		t.Errorf("only %d flags were tried", tried)
+	}
+	for _, args := range [][]string{
+		{"userdata", "render", "--kubernetes-version", ""}, {"userdata", "render", "--os="}, {"iam-policy", "--cluster", " "}, {"iam-policy", "--groups", "a,,b"},
+		{"plan", "--env-file", ""}, {"explain", "pod", "a/b", "--socket", ""}, {"leader-config", "-o", ""},
+	} {
+		var out, errout bytes.Buffer
+		if code := execute(t.Context(), args, &out, &errout); code != exitUsage || out.Len() > 0 || !strings.Contains(errout.String(), " is empty: leave it out") || strings.Count(errout.String(), "\n") != 1 {
+			t.Errorf("%q: exit code %d, %q, %q", args, code, out.String(), errout.String())
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -110,6 +111,26 @@ func flagError(c *cobra.Command, err error) error {
 		return usagef(c, "%s is %q: %v", dashed(wrong.GetFlag().Name), wrong.GetValue(), cause)
 	}
 	return usagef(c, "%v (%s --help has examples)", err, c.CommandPath())
+}
+
+// emptyFlag refuses a flag that is given without a value, as a shell variable that is not set
+// leaves it: what the flag says would be missed later, where nobody knows of the flag. Flags
+// with a form of their own (flagvalue) judge an empty value themselves.
+func emptyFlag(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		given := []string{f.Value.String()}
+		switch list, several := f.Value.(pflag.SliceValue); {
+		case several:
+			given = list.GetSlice()
+		case f.Value.Type() != "string":
+			return
+		}
+		if blank := func(v string) bool { return strings.TrimSpace(v) == "" }; err == nil && (len(given) == 0 || slices.ContainsFunc(given, blank)) {
+			_, usage := pflag.UnquoteUsage(f)
+			err = usagef(c, "--%s is empty: leave it out, or write its value: %s", f.Name, strings.Join(strings.Fields(usage), " "))
+		}
+	})
+	return err
 }
 
 func dashed(name string) string {

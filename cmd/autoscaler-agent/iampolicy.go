@@ -20,6 +20,7 @@ workers (worker). Workers whose user data has the token, and those that attest, 
 rights at all: only those that read an SSM parameter do.`,
 		Example: `  autoscaler-agent iam-policy leader --cluster demo > policy.json
   autoscaler-agent iam-policy leader --groups workers,gpu
+  autoscaler-agent iam-policy leader --cluster demo --cloud-controller --ebs-csi
   autoscaler-agent iam-policy worker --parameter /clusters/demo/join`,
 		ValidArgs: roles,
 		Args: func(c *cobra.Command, args []string) error {
@@ -40,6 +41,8 @@ rights at all: only those that read an SSM parameter do.`,
 	c.Flags().StringVar(&o.Parameter, "parameter", "", "`name` of the SSM parameter that join information is published as (AUTOSCALER_BOOTSTRAP_SSM_PARAMETER)")
 	c.Flags().StringVar(&o.KeyARN, "key-arn", "", "`ARN` of the KMS key of the parameter; none for the account's own")
 	c.Flags().StringSliceVar(&o.LaunchTemplates, "launch-template", nil, "`IDs` of launch templates that get new versions with the join values, separated by commas (AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATES)")
+	c.Flags().BoolVar(&o.CloudController, "cloud-controller", false, "add what cloud-provider-aws needs on the leader: load balancers and security groups tagged kubernetes.io/cluster/NAME")
+	c.Flags().BoolVar(&o.EBSCSI, "ebs-csi", false, "add what the controller of the EBS CSI driver needs on the leader (AmazonEBSCSIDriverPolicyV2)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		build := asg.LeaderPolicy
 		if len(args) > 0 && args[0] == "worker" {

@@ -34,6 +34,7 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true // completion.go has ours
 	root.SetFlagErrorFunc(flagError)
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return emptyFlag(c) }
 	usage := root.UsageFunc()
 	root.SetUsageFunc(func(c *cobra.Command) error {
 		if run := c.RunE; c.HasSubCommands() { // without a subcommand, a parent only fails

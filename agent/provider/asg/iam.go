@@ -28,6 +28,9 @@ type PolicyOptions struct {
 	KeyARN string
 	// LaunchTemplates are the IDs of launch templates that get join values as a new version.
 	LaunchTemplates []string
+	// CloudController and EBSCSI add what cloud-provider-aws and the EBS CSI driver's controller
+	// need, where they run on the leader with its role.
+	CloudController, EBSCSI bool
 }
 
 type policy struct {
@@ -40,7 +43,7 @@ type statement struct {
 	Effect    string
 	Action    []string
 	Resource  []string
-	Condition map[string]map[string]string `json:",omitempty"`
+	Condition map[string]map[string]any `json:",omitempty"`
 }
 
 // LeaderPolicy is the least that the agent needs on AWS, as an IAM policy document.
@@ -71,7 +74,7 @@ func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 			Sid: "ScaleOwnGroupsByTag", Effect: "Allow", Action: writes, Resource: []string{all + "*"},
 			// Null false means that the tag is there; Cluster Autoscaler's habit gives it
 			// any value.
-			Condition: map[string]map[string]string{"Null": {"aws:ResourceTag/k8s.io/cluster-autoscaler/" + o.ClusterName: "false"}},
+			Condition: map[string]map[string]any{"Null": {"aws:ResourceTag/k8s.io/cluster-autoscaler/" + o.ClusterName: "false"}},
 		})
 	}
 	if len(o.Groups) > 0 {
@@ -88,7 +91,7 @@ func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 	p.Statement = append(p.Statement, statement{
 		Sid: "ReadConsolesOfGroups", Effect: "Allow", Action: []string{actionConsole}, Resource: []string{"arn:" + o.Partition + ":ec2:*:*:instance/*"},
 		// Every instance of an Auto Scaling group has this tag, and only Auto Scaling sets it.
-		Condition: map[string]map[string]string{"Null": {"aws:ResourceTag/aws:autoscaling:groupName": "false"}},
+		Condition: map[string]map[string]any{"Null": {"aws:ResourceTag/aws:autoscaling:groupName": "false"}},
 	})
 	if o.Parameter != "" {
 		p.Statement = append(p.Statement, statement{Sid: "PublishJoinInformation", Effect: "Allow",
@@ -105,6 +108,25 @@ func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 		}
 		p.Statement = append(p.Statement, s)
 	}
+	return p.withAddons(o)
+}
+
+// withAddons adds the statements of the programs beside the agent.
+func (p policy) withAddons(o PolicyOptions) ([]byte, error) {
+	var add []statement
+	if o.CloudController {
+		if o.ClusterName == "" {
+			return nil, errors.New("leader policy: name the cluster (--cluster): the cloud controller manager (--cloud-controller) may change only what has the tag kubernetes.io/cluster/NAME")
+		}
+		add = cloudController(o.Partition, o.ClusterName)
+	}
+	if o.EBSCSI {
+		add = append(add, ebsCSI(o.Partition)...)
+	}
+	for _, s := range add {
+		s.Effect = "Allow"
+		p.Statement = append(p.Statement, s)
+	}
 	return print(p)
 }
 
@@ -115,6 +137,9 @@ func WorkerPolicy(o PolicyOptions) ([]byte, error) {
 	}
 	if err := o.literal("worker policy"); err != nil {
 		return nil, err
+	}
+	if o.CloudController || o.EBSCSI {
+		return nil, errors.New("worker policy: --cloud-controller and --ebs-csi are for programs on the leader: leave them out, or write iam-policy leader")
 	}
 	o.Partition = orAWS(o.Partition)
 	p := policy{Version: "2012-10-17", Statement: []statement{{Sid: "ReadJoinInformation", Effect: "Allow",
