@@ -71,6 +71,7 @@ var floors = map[string]floor{
 	"agent/provider/wrap":                   {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/", "net"}},
 	"agent/provider/all":                    {house: []string{"agent/cluster", "agent/provider", "agent/provider/*", "agent/provider/nova/section"}, banned: []string{"k8s.io/"}},
 	"agent/provider/asg":                    {house: []string{"agent/cluster", "agent/provider", "agent/provider/asg/*"}, banned: []string{"k8s.io/"}},
+	"agent/provider/asg/iampolicy":          {house: []string{"agent/provider/asg", "agent/provider/asg/awsapi"}, banned: []string{"k8s.io/"}},
 	"agent/provider/asg/template":           {house: []string{"agent/cluster", "agent/nodespec", "agent/provider", "agent/provider/asg/awsapi", "agent/quantity"}, banned: []string{"k8s.io/"}},
 	"agent/provider/asg/lifecycle":          {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
 	"agent/provider/asg/awsapi":             {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
@@ -130,7 +131,7 @@ var floors = map[string]floor{
 	"bootstrap/secret":                      {house: []string{"agent/kube", "bootstrap"}},
 	"bootstrap":                             {house: []string{"agent/kube", "agent/cluster", "agent/heartbeat", "agent/atomicfile", "agent/servingcert", "bootstrap/*", "agent/lazyregexp", "userdata"}},
 	"agent":                                 {house: []string{"*"}},
-	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/agentsocket", "cmd/autoscaler-agent/joinfile", "cmd/autoscaler-agent/text", "cmd/autoscaler-agent/view", "agent/history", "agent/localapi", "agent/nojoin", "agent/oneshot", "agent/replay", "agent/report", "agent/supervise", "bootstrap/attest", "agent/textfile", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "userdata", "userdata/*", "agent/provider/magnum", "agent/provider/nova", "agent/provider/openstack", "cmd/autoscaler-agent/flagvalue"}, banned: []string{"k8s.io/client-go"}},
+	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/agentsocket", "cmd/autoscaler-agent/joinfile", "cmd/autoscaler-agent/text", "cmd/autoscaler-agent/view", "agent/history", "agent/localapi", "agent/nojoin", "agent/oneshot", "agent/replay", "agent/report", "agent/supervise", "bootstrap/attest", "agent/textfile", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "agent/provider/asg/iampolicy", "userdata", "userdata/*", "agent/provider/magnum", "agent/provider/nova", "agent/provider/openstack", "cmd/autoscaler-agent/flagvalue"}, banned: []string{"k8s.io/client-go"}},
 }
 
 // impure are the imports that a pure file must not have. math/rand and text/template

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
 )
 
 // Exit codes.
@@ -93,7 +93,7 @@ func oneLine(err error) string {
 func flagError(c *cobra.Command, err error) error {
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := missing.GetSpecifiedName()
-		if near := nearestFlag(c, name); near != "" {
+		if near := flagvalue.Nearest(c.Flags(), name); near != "" {
 			return usagef(c, "there is no flag --%s: did you mean --%s?", name, near)
 		}
 		return usagef(c, "there is no flag %s (%s --help lists the flags)", dashed(name), c.CommandPath())
@@ -113,44 +113,11 @@ func flagError(c *cobra.Command, err error) error {
 	return usagef(c, "%v (%s --help has examples)", err, c.CommandPath())
 }
 
-// emptyFlag refuses a flag that is given without a value, as a shell variable that is not set
-// leaves it: what the flag says would be missed later, where nobody knows of the flag. Flags
-// with a form of their own (flagvalue) judge an empty value themselves.
-func emptyFlag(c *cobra.Command) (err error) {
-	c.Flags().Visit(func(f *pflag.Flag) {
-		given := []string{f.Value.String()}
-		switch list, several := f.Value.(pflag.SliceValue); {
-		case several:
-			given = list.GetSlice()
-		case f.Value.Type() != "string":
-			return
-		}
-		if blank := func(v string) bool { return strings.TrimSpace(v) == "" }; err == nil && (len(given) == 0 || slices.ContainsFunc(given, blank)) {
-			_, usage := pflag.UnquoteUsage(f)
-			err = usagef(c, "--%s is empty: leave it out, or write its value: %s", f.Name, strings.Join(strings.Fields(usage), " "))
-		}
-	})
-	return err
-}
-
 func dashed(name string) string {
 	if len(name) == 1 {
 		return "-" + name
 	}
 	return "--" + name
-}
-
-// nearestFlag is the flag of c that name may have been meant for, by the rules that
-// cobra has for names of commands.
-func nearestFlag(c *cobra.Command, name string) string {
-	names := &cobra.Command{SuggestionsMinimumDistance: 2}
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		names.AddCommand(&cobra.Command{Use: f.Name, Hidden: f.Hidden, Run: func(*cobra.Command, []string) {}})
-	})
-	if near := names.SuggestionsFor(name); len(name) > 1 && len(near) > 0 {
-		return near[0]
-	}
-	return ""
 }
 
 // ends is err, or else the exit code of what has been printed already.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/iampolicy"
 )
 
 func iamPolicyCommand() *cobra.Command {
@@ -33,7 +33,7 @@ rights at all: only those that read an SSM parameter do.`,
 			return nil
 		},
 	}
-	var o asg.PolicyOptions
+	var o iampolicy.Options
 	c.Flags().StringVar(&o.ClusterName, "cluster", "", "the cluster's `name`: writes are allowed on groups tagged k8s.io/cluster-autoscaler/NAME")
 	c.Flags().StringSliceVar(&o.Groups, "groups", nil, "`names` of groups that writes are allowed on, separated by commas")
 	c.Flags().StringVar(&o.Partition, "partition", "aws", "AWS `partition`: aws, aws-cn or aws-us-gov")
@@ -44,9 +44,9 @@ rights at all: only those that read an SSM parameter do.`,
 	c.Flags().BoolVar(&o.CloudController, "cloud-controller", false, "add what cloud-provider-aws needs on the leader: load balancers and security groups tagged kubernetes.io/cluster/NAME")
 	c.Flags().BoolVar(&o.EBSCSI, "ebs-csi", false, "add what the controller of the EBS CSI driver needs on the leader (AmazonEBSCSIDriverPolicyV2)")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		build := asg.LeaderPolicy
+		build := iampolicy.Leader
 		if len(args) > 0 && args[0] == "worker" {
-			build = asg.WorkerPolicy
+			build = iampolicy.Worker
 		}
 		policy, err := build(o)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
 
@@ -34,7 +35,12 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true // completion.go has ours
 	root.SetFlagErrorFunc(flagError)
-	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return emptyFlag(c) }
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if err := flagvalue.Empty(c.Flags()); err != nil {
+			return usagef(c, "%v", err)
+		}
+		return nil
+	}
 	usage := root.UsageFunc()
 	root.SetUsageFunc(func(c *cobra.Command) error {
 		if run := c.RunE; c.HasSubCommands() { // without a subcommand, a parent only fails

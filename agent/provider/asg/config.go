@@ -124,6 +124,12 @@ type named struct {
 	min, max int
 }
 
+// GroupName is the name of the group in one entry of Config.Groups.
+func GroupName(entry string) (string, error) {
+	n, err := parseNamed(entry)
+	return string(n.id), err
+}
+
 func parseNamed(s string) (named, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {

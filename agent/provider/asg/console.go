@@ -17,8 +17,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/template"
 )
 
-const actionConsole = "ec2:GetConsoleOutput"
-
 // ReadConsole returns the last 64 KiB that an instance ("i-...") has written to its serial
 // console. EC2 keeps the latest on Nitro machines; of others it has what it fetched some
 // minutes ago. instance is no part of a Provider's contract: nothing is decided by it.
@@ -33,7 +31,7 @@ func ReadConsole(ctx context.Context, c Config, instance string) (string, error)
 		answer, err = client.GetConsoleOutput(ctx, &ec2.GetConsoleOutputInput{InstanceId: aws.String(instance)})
 	}
 	if err != nil {
-		return "", awsapi.Classify("read the console of "+instance, "", actionConsole, err)
+		return "", awsapi.Classify("read the console of "+instance, "", awsapi.ActionConsole, err)
 	}
 	text, err := base64.StdEncoding.DecodeString(aws.ToString(answer.Output))
 	if err != nil {

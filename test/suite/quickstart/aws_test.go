@@ -21,6 +21,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/iampolicy"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws/awsmodel"
@@ -176,7 +177,7 @@ func judgeAWS(t *testing.T, c *aws.Cloud, data string) {
 // pull images, and EC2 alone may take either.
 func wantRoles(t *testing.T, a aws.Account) {
 	t.Helper()
-	policy, err := asg.LeaderPolicy(asg.PolicyOptions{ClusterName: "demo"})
+	policy, err := iampolicy.Leader(iampolicy.Options{ClusterName: "demo"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/iampolicy"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 )
 
@@ -81,7 +81,7 @@ var update = flag.Bool("update", false, "write deploy/'s policy and access rules
 func TestTerraformPolicy(t *testing.T) {
 	if *update {
 		const cluster = "THE-CLUSTER"
-		policy, err := asg.LeaderPolicy(asg.PolicyOptions{ClusterName: cluster})
+		policy, err := iampolicy.Leader(iampolicy.Options{ClusterName: cluster})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestTerraformPolicy(t *testing.T) {
 		}
 	}
 	for _, partition := range []string{"aws", "aws-cn", "aws-us-gov"} {
-		want, err := asg.LeaderPolicy(asg.PolicyOptions{ClusterName: "demo", Partition: partition})
+		want, err := iampolicy.Leader(iampolicy.Options{ClusterName: "demo", Partition: partition})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestTerraformPolicy(t *testing.T) {
 			t.Errorf("%s: %v\n%s\nwant\n%s", partition, err, got.AsString(), want)
 		}
 	}
-	if _, err := asg.WorkerPolicy(asg.PolicyOptions{}); err == nil {
+	if _, err := iampolicy.Worker(iampolicy.Options{}); err == nil {
 		t.Error("iam-policy worker prints a policy for workers that attest: the module gives them none")
 	}
 }

@@ -14,4 +14,5 @@ const (
 	ActionDescribeTemplates  = "ec2:DescribeLaunchTemplates"
 	ActionDescribeVersions   = "ec2:DescribeLaunchTemplateVersions"
 	ActionMatchTypes         = "ec2:GetInstanceTypesFromInstanceRequirements"
+	ActionConsole            = "ec2:GetConsoleOutput"
 )

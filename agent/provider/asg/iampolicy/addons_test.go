@@ -1,4 +1,4 @@
-package asg
+package iampolicy
 
 import (
 	"encoding/json"
@@ -73,7 +73,7 @@ func holds(t *testing.T, operator string, got, want []string) bool {
 // addons is the leader's policy with both programs, as IAM reads it.
 func addons(t *testing.T) []statement {
 	t.Helper()
-	raw, err := LeaderPolicy(PolicyOptions{ClusterName: "demo", CloudController: true, EBSCSI: true})
+	raw, err := Leader(Options{ClusterName: "demo", CloudController: true, EBSCSI: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestAddonsAreRefusedTheRest(t *testing.T) {
 // statement has a name of its own, and every ARN has the partition.
 func TestAddonsBindWrites(t *testing.T) {
 	for _, partition := range []string{"aws", "aws-cn", "aws-us-gov"} {
-		raw, err := LeaderPolicy(PolicyOptions{ClusterName: "demo", Partition: partition, CloudController: true, EBSCSI: true})
+		raw, err := Leader(Options{ClusterName: "demo", Partition: partition, CloudController: true, EBSCSI: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,14 +209,14 @@ func TestAddonsBindWrites(t *testing.T) {
 
 // TestAddonsNeedTheirPlace: each combination that makes no sense says what to write.
 func TestAddonsNeedTheirPlace(t *testing.T) {
-	if _, err := LeaderPolicy(PolicyOptions{Groups: []string{"workers"}, CloudController: true}); err == nil || !strings.Contains(err.Error(), "--cluster") {
+	if _, err := Leader(Options{Groups: []string{"workers"}, CloudController: true}); err == nil || !strings.Contains(err.Error(), "--cluster") {
 		t.Errorf("a cloud controller manager without a cluster: %v", err)
 	}
-	if _, err := LeaderPolicy(PolicyOptions{Groups: []string{"workers"}, EBSCSI: true}); err != nil {
+	if _, err := Leader(Options{Groups: []string{"workers"}, EBSCSI: true}); err != nil {
 		t.Error(err)
 	}
-	for _, o := range []PolicyOptions{{Parameter: "/a", CloudController: true}, {Parameter: "/a", EBSCSI: true}} {
-		if _, err := WorkerPolicy(o); err == nil || !strings.Contains(err.Error(), "--cloud-controller") {
+	for _, o := range []Options{{Parameter: "/a", CloudController: true}, {Parameter: "/a", EBSCSI: true}} {
+		if _, err := Worker(o); err == nil || !strings.Contains(err.Error(), "--cloud-controller") {
 			t.Errorf("workers with %+v: %v", o, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package asg
+package iampolicy
 
 // What two programs beside the agent need where they run on the leader with its role.
 

@@ -1,4 +1,9 @@
-package asg
+// Package iampolicy makes the IAM policies that iam-policy prints: of the agent's machine, with
+// what two programs beside the agent need there, and of the workers.
+//
+// It refuses names that IAM would take for patterns, and writes that no tag or name binds. It
+// makes no request.
+package iampolicy
 
 import (
 	"encoding/json"
@@ -7,11 +12,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
 
-// PolicyOptions are the names that an IAM policy is limited to.
-type PolicyOptions struct {
+// Options are the names that an IAM policy is limited to.
+type Options struct {
 	// ClusterName limits writes to groups that carry the tag
 	// k8s.io/cluster-autoscaler/<ClusterName>, with any value.
 	ClusterName string
@@ -46,13 +52,13 @@ type statement struct {
 	Condition map[string]map[string]any `json:",omitempty"`
 }
 
-// LeaderPolicy is the least that the agent needs on AWS, as an IAM policy document.
+// Leader is the least that the agent needs on AWS, as an IAM policy document.
 // Describe calls know no resources, so they are allowed on all; both writes are
 // bound to the cluster's own groups. It allows no RunInstances, no PassRole and, unless
 // LaunchTemplates are named, no launch template change: Auto Scaling starts machines by its
 // own role, which may pass any role to them, so that whoever changes a template that a group
 // launches as $Latest can start machines with every instance role of the account.
-func LeaderPolicy(o PolicyOptions) ([]byte, error) {
+func Leader(o Options) ([]byte, error) {
 	if o.ClusterName == "" && len(o.Groups) == 0 {
 		return nil, errors.New("leader policy: name the cluster (--cluster) or its groups (--groups): a policy without either would allow writes to every group of the account")
 	}
@@ -80,16 +86,16 @@ func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 	if len(o.Groups) > 0 {
 		s := statement{Sid: "ScaleOwnGroupsByName", Effect: "Allow", Action: writes}
 		for _, entry := range o.Groups {
-			n, err := parseNamed(entry)
+			name, err := asg.GroupName(entry)
 			if err != nil {
 				return nil, errors.Join(errors.New("leader policy: group "+entry), err)
 			}
-			s.Resource = append(s.Resource, all+string(n.id))
+			s.Resource = append(s.Resource, all+name)
 		}
 		p.Statement = append(p.Statement, s)
 	}
 	p.Statement = append(p.Statement, statement{
-		Sid: "ReadConsolesOfGroups", Effect: "Allow", Action: []string{actionConsole}, Resource: []string{"arn:" + o.Partition + ":ec2:*:*:instance/*"},
+		Sid: "ReadConsolesOfGroups", Effect: "Allow", Action: []string{awsapi.ActionConsole}, Resource: []string{"arn:" + o.Partition + ":ec2:*:*:instance/*"},
 		// Every instance of an Auto Scaling group has this tag, and only Auto Scaling sets it.
 		Condition: map[string]map[string]any{"Null": {"aws:ResourceTag/aws:autoscaling:groupName": "false"}},
 	})
@@ -112,7 +118,7 @@ func LeaderPolicy(o PolicyOptions) ([]byte, error) {
 }
 
 // withAddons adds the statements of the programs beside the agent.
-func (p policy) withAddons(o PolicyOptions) ([]byte, error) {
+func (p policy) withAddons(o Options) ([]byte, error) {
 	var add []statement
 	if o.CloudController {
 		if o.ClusterName == "" {
@@ -130,8 +136,8 @@ func (p policy) withAddons(o PolicyOptions) ([]byte, error) {
 	return print(p)
 }
 
-// WorkerPolicy is the least that a worker needs to read its join information.
-func WorkerPolicy(o PolicyOptions) ([]byte, error) {
+// Worker is the least that a worker needs to read its join information.
+func Worker(o Options) ([]byte, error) {
 	if o.Parameter == "" {
 		return nil, errors.New("worker policy: name the SSM parameter (--parameter); a worker whose join information comes with its user data needs no policy")
 	}
@@ -153,7 +159,7 @@ func WorkerPolicy(o PolicyOptions) ([]byte, error) {
 
 // literal is an error where a name would be more than itself in a policy: IAM takes * and
 // ? for wildcards, and ${...} for a variable.
-func (o PolicyOptions) literal(of string) error {
+func (o Options) literal(of string) error {
 	var errs []error
 	check := func(what, value, remedy string) {
 		if strings.ContainsAny(value, "*?$") || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
@@ -185,7 +191,7 @@ func orAWS(partition string) string {
 	return partition
 }
 
-func parameterARN(o PolicyOptions) string {
+func parameterARN(o Options) string {
 	return "arn:" + o.Partition + ":ssm:*:*:parameter/" + strings.TrimPrefix(o.Parameter, "/")
 }
 

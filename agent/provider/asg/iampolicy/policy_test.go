@@ -1,4 +1,4 @@
-package asg
+package iampolicy
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ type document struct {
 }
 
 func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
-	raw, err := LeaderPolicy(PolicyOptions{ClusterName: "demo", Groups: []string{"0:3:pool"}, Parameter: "/demo/join", KeyARN: "arn:aws:kms:eu-west-1:1:key/k", LaunchTemplates: []string{"lt-0123456789abcdef0"}})
+	raw, err := Leader(Options{ClusterName: "demo", Groups: []string{"0:3:pool"}, Parameter: "/demo/join", KeyARN: "arn:aws:kms:eu-west-1:1:key/k", LaunchTemplates: []string{"lt-0123456789abcdef0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,15 +50,10 @@ func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
 		}
 	}
 	// Every action constant of package awsapi is a call that is made.
-	source, err := os.ReadFile("awsapi/actions.go")
+	source, err := os.ReadFile("../awsapi/actions.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	consoles, err := os.ReadFile("console.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source = append(source, consoles...)
 	called := regexp.MustCompile(`= "((?:autoscaling|ec2):[A-Za-z]+)"`).FindAllStringSubmatch(string(source), -1)
 	if len(called) != 13 {
 		t.Fatalf("%d actions found", len(called))
@@ -74,28 +69,28 @@ func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
 			t.Errorf("%s is allowed and never called", a)
 		}
 	}
-	if _, err := LeaderPolicy(PolicyOptions{}); err == nil {
+	if _, err := Leader(Options{}); err == nil {
 		t.Error("a policy for every group of the account")
 	}
 }
 
-func TestWorkerPolicy(t *testing.T) {
-	raw, err := WorkerPolicy(PolicyOptions{Parameter: "demo/join", Partition: "aws-cn"})
+func TestWorker(t *testing.T) {
+	raw, err := Worker(Options{Parameter: "demo/join", Partition: "aws-cn"})
 	if err != nil || !strings.Contains(string(raw), `"arn:aws-cn:ssm:*:*:parameter/demo/join"`) || strings.Contains(string(raw), "Put") {
 		t.Errorf("%s, %v", raw, err)
 	}
-	if _, err := WorkerPolicy(PolicyOptions{}); err == nil {
+	if _, err := Worker(Options{}); err == nil {
 		t.Error("no error")
 	}
 }
 
 // TestTheManualPrintsThePolicy: docs/providers/aws.md shows what the command prints.
 func TestTheManualPrintsThePolicy(t *testing.T) {
-	want, err := LeaderPolicy(PolicyOptions{ClusterName: "mycluster"})
+	want, err := Leader(Options{ClusterName: "mycluster"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../../docs/providers/aws.md")
+	page, err := os.ReadFile("../../../../docs/providers/aws.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +101,7 @@ func TestTheManualPrintsThePolicy(t *testing.T) {
 
 // TestPolicyHasNoWildcardOfNames: a name that IAM would take for a pattern is refused.
 func TestPolicyHasNoWildcardOfNames(t *testing.T) {
-	for name, o := range map[string]PolicyOptions{
+	for name, o := range map[string]Options{
 		"group":           {Groups: []string{"a*b"}},
 		"group of bounds": {Groups: []string{"0:3:workers", "0:3:*"}},
 		"one character":   {Groups: []string{"worker?"}},
@@ -119,16 +114,16 @@ func TestPolicyHasNoWildcardOfNames(t *testing.T) {
 		"template's name": {ClusterName: "demo", LaunchTemplates: []string{"workers"}},
 		"key":             {ClusterName: "demo", Parameter: "/demo/join", KeyARN: "*"},
 	} {
-		if out, err := LeaderPolicy(o); err == nil {
+		if out, err := Leader(o); err == nil {
 			t.Errorf("%s: %s", name, out)
 		}
 		if o.Parameter != "" {
-			if out, err := WorkerPolicy(o); err == nil {
+			if out, err := Worker(o); err == nil {
 				t.Errorf("%s: %s", name, out)
 			}
 		}
 	}
-	if _, err := LeaderPolicy(PolicyOptions{ClusterName: "demo-1", Groups: []string{"0:3:pool/a.b_c", " workers"}, Partition: "aws-cn"}); err != nil {
+	if _, err := Leader(Options{ClusterName: "demo-1", Groups: []string{"0:3:pool/a.b_c", " workers"}, Partition: "aws-cn"}); err != nil {
 		t.Error(err)
 	}
 }
