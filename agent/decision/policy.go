@@ -1,10 +1,3 @@
-// Package plan decides: Decide(Snapshot, Memory, Policy) is a function of three
-// values that returns a Plan and the next Memory.
-//
-// Floor 1. Equal inputs give equal outputs, whatever the order of slices. It
-// refuses to do I/O, to read a clock (time is Snapshot.Now), to use global chance,
-// and to delete anything on stale facts. Effects are values: agent/act carries
-// them out, re-checking each.
 package decision
 
 import (

@@ -386,7 +386,7 @@ func (w *teller) class(name string, kv map[string]string) int {
 	return len(w.s.Classes) - 1
 }
 
-// constraints reads what constraints a class to others: near and anti are KEY or KEY:APP, spread is
+// ties reads the constraints between a class and other pods: near and anti are KEY or KEY:APP, spread is
 // KEY:SKEW, KEY:SKEW:MINDOMAINS or either with :honor (nodeTaintsPolicy: Honor), claim is NAME, NAME:ZONE or NAME::once for a claim that one pod may use. The
 // key "host" is the hostname, and each claim counts against the limit of driver ebs.
 func (w *teller) ties(c *cluster.PodClass, name string, kv map[string]string) {

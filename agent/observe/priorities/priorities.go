@@ -24,7 +24,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 )
 
-// PrioritiesName is the ConfigMap of Cluster Autoscaler's priority expander; the map is
+// ConfigMapName is the ConfigMap of Cluster Autoscaler's priority expander; the map is
 // its key "priorities".
 const (
 	ConfigMapName = "cluster-autoscaler-priority-expander"

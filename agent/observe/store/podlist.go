@@ -13,7 +13,7 @@ import (
 )
 
 // PodRow is what the Store takes of one pod. A corev1.Pod takes thirty times the memory, so
-// a list of a whole cluster is held as PodRows.
+// a list of a whole cluster is held as values of PodRow.
 type PodRow struct {
 	row     cluster.Pod
 	class   *cluster.PodClass // without its volumes; equal classes of one PodReader are one

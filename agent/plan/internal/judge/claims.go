@@ -10,9 +10,9 @@ import (
 
 // Pods that the model leaves may still count on machines that the scheduler has not used yet:
 // where these have room for all pods in another arrangement, the scheduler may find it. Pods
-// that depend on nobody are packed anew to see that. How pods could stand that depend on others is not
-// known: for them the room of all these machines of a group together has to do, so that what is bought is
-// bought once and not twice. No new machine is claimed for a pod that depends on others and that the model refuses.
+// that depend on nobody are packed anew to see that. Another arrangement of pods that depend
+// on others is not looked for: it is enough that all these machines of a group together have the room, so that
+// nothing is bought twice. No new machine is claimed for a pod that depends on others and that the model refuses.
 
 // keepReserved takes pods off what is left that an earlier round counted on machines which
 // the scheduler has not used yet. It returns them by class and group.

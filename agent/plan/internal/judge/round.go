@@ -16,7 +16,7 @@ type Round struct {
 	tooLarge string // what of the round is too much to be judged
 }
 
-// size is what of the round is too much to be judged where a round has not the steps to bind its pods once.
+// size tells how large a round is whose pods cannot be bound once within the steps of a round.
 func (w *Round) size() string {
 	pods := 0
 	for i := range w.Demands {

@@ -288,7 +288,7 @@ func (j *judge) rivalOf(than *trial) float64 {
 	return j.mustCost(than) * rivalMargin
 }
 
-// mustCost is what a purchase must cost less than to be better than another; infinite where the other leaves pods that some
+// mustCost is the price below which a purchase is better than another; infinite where the other leaves pods that some
 // purchase helps.
 func (j *judge) mustCost(than *trial) float64 {
 	if than.lost > j.lost || than.open > 0 {
@@ -298,8 +298,8 @@ func (j *judge) mustCost(than *trial) float64 {
 }
 
 // repaired is a purchase that was tried in one draw, or one with what it lacks bought at once. It stands the draws of a
-// search where it leaves nobody, or where it is better than another: steps for more draws of one that is to be repaired
-// are lacking for the repairs.
+// search where it leaves nobody, or where it is better than another. A purchase that still has to be repaired stands one draw: more draws would take the
+// steps that the repairs need.
 func (j *judge) repaired(t trial, than *trial) trial {
 	below, best := j.rivalOf(than), trial{lost: math.MaxInt}
 	for k := 0; ; k++ {

@@ -10,7 +10,7 @@ import (
 // Bin is a bin that is there: a node, or a machine that is upcoming and already holds
 // pods of this round.
 type Bin struct {
-	Node     int // index into roundState.nodes, -1: an upcoming machine of group
+	Node     int // index into State.Nodes, -1: an upcoming machine of group
 	Group    int
 	Room     []int64
 	Used     bool

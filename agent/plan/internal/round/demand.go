@@ -19,7 +19,7 @@ type Demand struct {
 	Headroom     string           // the headroom that these pieces are of; empty: they are pods
 	Deferral     string           // why nothing is bought for them in this round though they want it; buys is false then
 	DeferralRule string           // the rule of Deferral; empty: U26
-	Domain       int              // where they go (topology.groupDomain); 0: anywhere
+	Domain       int              // where they go (topology.GroupDomain); 0: anywhere
 	Buys         bool             // whether a machine may be bought for them; else only room that is there is looked for
 	PerPod       bool             // the packer cannot say what these pods ask of others: one by one
 }
@@ -37,7 +37,7 @@ func (k *Demand) Name() string {
 // classDemand are the pods of one class: those that buy, and those that only keep the room
 // that they may need.
 type classDemand struct {
-	buys, waits int32            // one more than the index into roundState.demands; 0: there are none
+	buys, waits int32            // one more than the index into State.Demands; 0: there are none
 	verdict     bool             // one of them is Unschedulable
 	plain       bool             // whoever else has no wishes buys, too, and that is all
 	count       int              // pods

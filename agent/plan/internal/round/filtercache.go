@@ -14,7 +14,7 @@ import (
 // filterCache are what the shape filters said of demands and nodes.
 type filterCache struct {
 	gen   int
-	rows  [][]int8 // by number of classBook.shape and by node; 0: not asked yet, -1: no
+	rows  [][]int8 // by number of classIndex.shape and by node; 0: not asked yet, -1: no
 	nodes []filteredNode
 	index *labelindex.NodeIndex // of this round's nodes; nil: not asked yet
 }
@@ -48,7 +48,8 @@ func sameShape(a, b *cluster.Node) bool {
 	return a.Name == b.Name && a.Unschedulable == b.Unschedulable && unchanged.Same(&a.Labels, &b.Labels) && slices.Equal(a.Taints, b.Taints)
 }
 
-// OpenShape is the shape of a node; of one that is being emptied as it is when it stays.
+// OpenShape is the shape of a node. A node that the agent is emptying has the shape that it would have without the
+// agent's cordon.
 func (w *State) OpenShape(n *Node) fit.NodeInfo {
 	shape := n.Shape
 	if n.State == StateMarked {
@@ -99,7 +100,7 @@ func (w *State) newFilterRow(class int) []int8 {
 	return row
 }
 
-// May tells whether it is not known that a node does not pass.
+// May is false only where the filters are known to refuse the node; it asks none of them.
 func (f ClassFilters) May(n int) bool { return f.known[n] >= 0 }
 
 // Passes tells whether a node passes, room and other pods aside.

@@ -19,7 +19,7 @@ func (w *State) interrupted(n *cluster.Node, g *Group, in *cluster.Instance) boo
 
 // releaseInterrupted counts the pods of interrupted machines as pending ones: they will be, and
 // machines take longer to come than the two minutes that are left. Their nodes go on
-// without them, except for drainInterrupted. So it is with machines that are gone, whose
+// without them, except for DrainInterrupted. So it is with machines that are gone, whose
 // Nodes and pods stay listed for minutes: the machine that the cloud puts in their place is
 // for these pods.
 func (w *State) releaseInterrupted() {

@@ -13,9 +13,9 @@ import (
 type Node struct {
 	*cluster.Node
 	Facts         *nodeFacts
-	Group         int // index into roundState.groups, -1: none of ours
+	Group         int // index into State.Groups, -1: none of ours
 	Instance      *cluster.Instance
-	Room          []int64 // what is left, of the dimensions of roundState.space
+	Room          []int64 // what is left, of the dimensions of State.Dimensions
 	State         NodeState
 	Shape         fit.NodeInfo
 	Limits        map[string]int64 // of volumes by CSI driver
@@ -144,7 +144,7 @@ func OptedOut(n *cluster.Node) string {
 	for _, key := range []string{cluster.AnnotationNoScaleDown, cluster.AnnotationKeep, cluster.AnnotationDoNotDisrupt} {
 		if v, ok := n.Annotations[key]; ok && v != "false" {
 			if _, err := time.ParseDuration(v); err == nil && key == cluster.AnnotationDoNotDisrupt {
-				continue // for a time: see optOutNow
+				continue // for a time: see OptOutNow of scaledown
 			}
 			return "annotated " + key
 		}

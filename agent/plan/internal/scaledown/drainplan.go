@@ -43,7 +43,7 @@ var blockers = []struct {
 			"is in kube-system and has no PodDisruptionBudget")
 	}},
 	{"budget", func(_ *Planner, pod *cluster.Pod) string {
-		if len(pod.Budgets) < 2 { // one alone is asked every time: drainPlanOf
+		if len(pod.Budgets) < 2 { // one alone is asked every time: DrainPlanOf
 			return ""
 		}
 		return "has more than one PodDisruptionBudget: " + strings.Join(slices.Sorted(slices.Values(pod.Budgets)), ", ")

@@ -15,7 +15,7 @@ import (
 // what was looked at once is not looked at again: all moves of a round together read
 // each node about once a kind.
 type relocationCursors struct {
-	to []int32  // indexes into roundState.nodes
+	to []int32  // indexes into State.Nodes
 	by []cursor // by kind
 }
 

@@ -169,7 +169,7 @@ func (w *Planner) candidates() []Candidate {
 	return out
 }
 
-// compareCandidates puts who is to go first first.
+// compareCandidates orders the candidates: the node that is removed first comes first.
 func compareCandidates(a, b Candidate) int {
 	if a.requested != b.requested {
 		return boolInt(b.requested) - boolInt(a.requested)
