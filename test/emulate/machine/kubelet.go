@@ -36,6 +36,7 @@ type kubelet struct {
 	mu       sync.Mutex
 	pods     map[types.UID]*podState
 	used     usage
+	ended    float64          // cpu seconds of the pods that are gone
 	devices  map[string]int64 // what device plugins have reported since the start
 	ready    bool
 	closing  bool // shutdown: no new pods

@@ -34,6 +34,7 @@ type podState struct {
 	ending   bool
 	finishes bool
 	cancel   context.CancelFunc
+	cpu      cpuTime
 }
 
 // usage is what admitted pods request of the allocatable resources.
@@ -85,6 +86,7 @@ func (k *kubelet) forget(pod *corev1.Pod) {
 	defer k.mu.Unlock()
 	if p := k.pods[pod.UID]; p != nil {
 		p.cancel()
+		k.ended += p.cpu.seconds
 		delete(k.pods, pod.UID)
 	}
 }
@@ -98,6 +100,9 @@ func (k *kubelet) sync(ctx context.Context, pod *corev1.Pod) {
 		p = &podState{number: k.used.count}
 		k.used.count++
 		k.pods[pod.UID] = p
+	}
+	if p.running {
+		p.count(time.Now()) // by the rate until now
 	}
 	p.pod = pod
 	terminal := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
