@@ -9,16 +9,19 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// judged are the types of this package whose Set judges an empty value: several values have no
+// text of their own, and empty amounts reserve nothing.
+var judged = []string{"amounts", "label", "pair", "taint"}
+
 // Empty names a flag that is given without a value, as a shell variable that is not set
-// leaves it: what the flag says would be missed later, where nobody knows of the flag. Flags
-// with a form of their own (this package's) judge an empty value themselves.
+// leaves it: what the flag says would be missed later, where nobody knows of the flag.
 func Empty(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		given := []string{f.Value.String()}
 		switch list, several := f.Value.(pflag.SliceValue); {
 		case several:
 			given = list.GetSlice()
-		case f.Value.Type() != "string":
+		case slices.Contains(judged, f.Value.Type()):
 			return
 		}
 		if blank := func(v string) bool { return strings.TrimSpace(v) == "" }; err == nil && (len(given) == 0 || slices.ContainsFunc(given, blank)) {
