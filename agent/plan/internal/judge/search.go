@@ -298,8 +298,8 @@ func (j *judge) mustCost(than *trial) float64 {
 }
 
 // repaired is a purchase that was tried in one draw, or one with what it lacks bought at once. It stands the draws of a
-// search where it leaves nobody, or where it is better than another. A purchase that still has to be repaired stands one draw: more draws would take the
-// steps that the repairs need.
+// search where it leaves nobody, or where it is better than another. A purchase that still has to be repaired stands one
+// draw: more draws would take the steps that the repairs need.
 func (j *judge) repaired(t trial, than *trial) trial {
 	below, best := j.rivalOf(than), trial{lost: math.MaxInt}
 	for k := 0; ; k++ {

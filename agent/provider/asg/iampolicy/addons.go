@@ -9,8 +9,8 @@ const (
 	actionTagEC2 = "ec2:CreateTags"
 )
 
-// is is a condition: the tag or key is there, with any value.
-func is(keys ...string) map[string]any {
+// present is the operand of Null where the request or the resource has each key, with any value.
+func present(keys ...string) map[string]any {
 	out := map[string]any{}
 	for _, key := range keys {
 		out[key] = "false"
@@ -37,8 +37,8 @@ func cloudController(partition, cluster string) []statement {
 	arn := "arn:" + partition + ":"
 	key := "kubernetes.io/cluster/" + cluster
 	groups, vpcs, balancers := []string{arn + "ec2:*:*:security-group/*"}, []string{arn + "ec2:*:*:vpc/*"}, actions(arn+elb+"*:*:", "loadbalancer/*", "targetgroup/*", "listener/*")
-	made := map[string]any{"aws:RequestTag/" + key: "false"}
-	own := is("aws:ResourceTag/" + key)
+	made := present("aws:RequestTag/" + key)
+	own := present("aws:ResourceTag/" + key)
 	return []statement{
 		{Sid: "CloudControllerReads", Action: append(
 			actions("ec2:Describe", "AvailabilityZones", "Instances", "InstanceTopology", "NetworkInterfaces", "Regions", "RouteTables", "SecurityGroups", "Subnets", "Vpcs"),
@@ -91,6 +91,6 @@ func ebsCSI(partition string) []statement {
 		{Sid: "EBSTagsWhatItMakes", Action: []string{actionTagEC2}, Resource: append(volumes[:1:1], snapshots...),
 			Condition: map[string]map[string]any{"StringEquals": {"ec2:CreateAction": actions("", "CreateVolume", "CreateSnapshot", "CopyVolumes")}}},
 		{Sid: "EBSChangesTagsOfManagedVolumes", Action: []string{actionTagEC2, "ec2:DeleteTags"}, Resource: volumes, Condition: map[string]map[string]any{
-			"StringEquals": managed["StringEquals"], "Null": is("aws:TagKeys"), "ForAllValues:StringNotEquals": {"aws:TagKeys": []string{driver, driver + "-name", claim}}}},
+			"StringEquals": managed["StringEquals"], "Null": present("aws:TagKeys"), "ForAllValues:StringNotEquals": {"aws:TagKeys": []string{driver, driver + "-name", claim}}}},
 	}
 }
