@@ -68,7 +68,7 @@ func (t *tables) usesOfClass(tie int32) []int32 {
 	return t.uses[t.usesStart[tie]:t.usesStart[tie+1]]
 }
 
-// build is what is needed while compiling and thrown away.
+// build holds the values that only the compilation needs.
 type build struct {
 	*tables
 	s                 *State
@@ -85,7 +85,7 @@ type build struct {
 	spreads           []int32           // room for the keys of a spread
 }
 
-// counterSource tells who is counted by a counter.
+// counterSource tells which pods a counter counts.
 type counterSource struct {
 	matchers []int32 // the constraint classes that all of them take
 	owners   bool    // owned are counted instead

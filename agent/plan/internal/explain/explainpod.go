@@ -74,7 +74,7 @@ func (e *explainer) find() (*cluster.Pod, []string) {
 	return nil, near
 }
 
-// terminalState says what a pod is that no machine would be bought for, whatever its size.
+// terminalState names the state of a pod for which no machine is bought, whatever the pod's size.
 func (e *explainer) terminalState(pod *cluster.Pod) (state, words string) {
 	switch {
 	case pod.Finished:

@@ -26,7 +26,7 @@ func (w *Round) TellBudget(best *packing.Solution) {
 	}
 }
 
-// exceedsJudging says what of a round is too much to be judged; empty: nothing.
+// exceedsJudging names the number by which a round is too large to be judged; empty: the round is judged.
 func exceedsJudging(pods, classes, nodes, groups int) string {
 	switch {
 	case groups > judgeGroups:

@@ -225,8 +225,8 @@ func (j *judge) needs() []int64 {
 	return need
 }
 
-// missing is what machines cost at least that have room for what a purchase has none for, as
-// if all pods could be split.
+// missing is a lower bound of the price of the machines that a purchase still lacks: pods are
+// counted as if they could be split.
 func (j *judge) missing(x []int, need []int64) (most float64) {
 	for k, n := range need {
 		for g, m := range x {

@@ -50,7 +50,7 @@ func (j *judge) coverLeft(x []int, left map[int]int, groups []int) (total int) {
 	return total
 }
 
-// worth is what one machine of a group more would take for its cost; 0: it may not be bought.
+// worth divides the pods that one more machine of a group would take by its price; 0: the machine may not be bought.
 // Pods that depend on others are bound to see; the others are counted by size.
 func (j *judge) worth(x []int, left map[int]int, g int, alone bool) float64 {
 	if !j.may(x, g) {

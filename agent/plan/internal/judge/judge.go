@@ -77,7 +77,7 @@ func (w *Round) byCount() bool {
 	return len(w.Groups) == 1 && w.Topology == nil && !slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return k.Class != w.Demands[0].Class })
 }
 
-// Measure finds out what of the round is too much to be judged. It costs C + N + G.
+// Measure finds the number (pods, classes, nodes, groups) by which the round is too large to be judged. It costs C + N + G.
 func (w *Round) Measure() {
 	pods, nodes := 0, len(w.Nodes)
 	for i := range w.Demands {

@@ -13,7 +13,7 @@ type Round struct {
 	Budget   int    // steps that it may take
 	Steps    int    // that it took; 0: nothing was judged
 	cut      bool   // it ended for lack of steps
-	tooLarge string // what of the round is too much to be judged
+	tooLarge string // the number by which the round is too large to be judged, in words; empty: it is judged
 }
 
 // size tells how large a round is whose pods cannot be bound once within the steps of a round.

@@ -8,7 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// Needs is what pods of a cluster can be kept off a node by. A label that no pod asks for may never
+// Needs are the labels, resources and volume drivers that some pod of the cluster asks for. A label that no pod asks for may never
 // come (a template promises the zone of a CSI driver that the cluster does not have), and no pod waits
 // for it.
 type Needs struct{ labels, resources, drivers map[string]bool }

@@ -176,8 +176,8 @@ func (o *option) measure(p *binpack.Problem) {
 	o.weigh(used, p.Empty, o.k.Bins)
 }
 
-// weigh says what the pods of an option are worth that use so much cpu and memory of so many machines, and what share of these
-// stays unused.
+// weigh sets the worth of an option's pods, which use so much cpu and memory, and the share of its machines that these
+// pods leave unused.
 func (o *option) weigh(used [2]float64, empty []int64, machines int) {
 	o.podValue, o.waste = binpack.CoreEquivalents(used[0], used[1])+float64(o.pods)*0.01, 0
 	for j := range used {

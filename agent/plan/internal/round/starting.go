@@ -20,7 +20,8 @@ func (w *State) startsUntil(n *Node) time.Time {
 	return n.Created.Add(w.Patience(&w.Groups[n.Group]))
 }
 
-// starting is what a young node of a group has beside its template, or lacks of it, and what it soon is.
+// starting compares a young node with its group's template: what the node has beside it, what it lacks, and how the
+// node looks once its start is over.
 // It is worked out once per value of the node, the template and the classes.
 func (w *State) starting(n *Node) *nodestart.Coming {
 	t, needs := &w.Groups[n.Group].Template, w.Cache.Classes.needs

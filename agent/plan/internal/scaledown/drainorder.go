@@ -44,7 +44,7 @@ func (w *Planner) patience(c *round.DrainPlan) time.Duration {
 	return all
 }
 
-// wave is what of a node's pods is to be evicted now: all, or those of the first step
+// wave lists the pods of a node that the drain evicts now: all, or those of the first step
 // that still has some, terminating ones included.
 func (w *Planner) wave(n *round.Node) []*cluster.Pod {
 	all := w.Movable(n)

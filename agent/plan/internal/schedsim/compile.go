@@ -36,7 +36,7 @@ type tables struct {
 	cfg           *Config
 }
 
-// selection is whom a soft spread constraint counts.
+// selection tells which pods a soft spread constraint counts.
 type selection struct {
 	namespace string
 	selector  *cluster.Selector
