@@ -220,8 +220,7 @@ func (w *State) gatherPod(b *classDemand, pod *cluster.Pod) {
 	b.plain = b.plain || buys && delay <= 0 && len(class.NotUnderstood) == 0
 }
 
-// HoldUnknown holds the pods that fit cannot judge and those that no node can take,
-// whatever it is, and takes them out.
+// HoldUnknown takes out the pods that fit cannot judge and those that no node can take, and holds them.
 func (w *State) HoldUnknown() {
 	w.Demands = slices.DeleteFunc(w.Demands, func(k Demand) bool {
 		c := &w.Snapshot.Classes[k.Class]

@@ -1,7 +1,6 @@
-// Package round is the indexed state of one round: the Snapshot with its instances, nodes
-// and pods matched, the room that is left, what every group has and what is upcoming, its
-// backoff after failures, the demands of the pending pods, and what the round has decided so
-// far.
+// Package round is the indexed state of one round: the Snapshot with its instances, nodes and pods matched, the room that
+// is left, what every group has and what is upcoming, its backoff after failures, the demands of the pending pods, and what
+// the round has decided so far.
 //
 // New begins a round; its steps are called by agent/plan in the order of agent/plan's
 // list. Cache is what one round worked out for the next one (indexes by pointer identity,

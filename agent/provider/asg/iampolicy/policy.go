@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -157,6 +158,9 @@ func Worker(o Options) ([]byte, error) {
 	return print(p)
 }
 
+// keyForm is the ARN of a KMS key; a policy takes no alias.
+var keyForm = regexp.MustCompile(`^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]*:key/[A-Za-z0-9-]+$`)
+
 // literal is an error where a name would be more than itself in a policy: IAM takes * and
 // ? for wildcards, and ${...} for a variable.
 func (o Options) literal(of string) error {
@@ -178,6 +182,9 @@ func (o Options) literal(of string) error {
 	}
 	check("parameter", o.Parameter, "write the parameter's whole name")
 	check("key", o.KeyARN, "write the key's whole ARN")
+	if o.KeyARN != "" && !keyForm.MatchString(o.KeyARN) {
+		errs = append(errs, fmt.Errorf("%s: key %q: a policy names a KMS key by its ARN (arn:aws:kms:eu-west-1:111111111111:key/...)", of, o.KeyARN))
+	}
 	if o.Partition != "" && !slices.Contains([]string{"aws", "aws-cn", "aws-us-gov"}, o.Partition) {
 		errs = append(errs, fmt.Errorf("%s: partition %q: use aws, aws-cn or aws-us-gov", of, o.Partition))
 	}

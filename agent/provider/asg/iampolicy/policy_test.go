@@ -113,6 +113,7 @@ func TestPolicyHasNoWildcardOfNames(t *testing.T) {
 		"template":        {ClusterName: "demo", LaunchTemplates: []string{"lt-*"}},
 		"template's name": {ClusterName: "demo", LaunchTemplates: []string{"workers"}},
 		"key":             {ClusterName: "demo", Parameter: "/demo/join", KeyARN: "*"},
+		"no ARN of a key": {ClusterName: "demo", Parameter: "/demo/join", KeyARN: "alias/join"},
 	} {
 		if out, err := Leader(o); err == nil {
 			t.Errorf("%s: %s", name, out)
