@@ -240,6 +240,12 @@ func TestControlPlaneNames(t *testing.T) {
 			t.Errorf("%s of its own name: %v, %s", node, err, a)
 		}
 	}
+	for node, allowed := range map[string]bool{publicLeader: true, "worker-1": false} {
+		a, err := j.ApproveServing(c, node, encode(s.around(s.key(), node, dnsName(node), dnsName("api.example.com"))))
+		if err != nil || (len(a.Denials) == 0) != allowed || !allowed && !strings.Contains(a.String(), "controlplanenodes") {
+			t.Errorf("%s of the endpoint's name: %v, %s", node, err, a)
+		}
+	}
 	join := func(node string) Answer {
 		a, err := j.ApproveJoin(c, node, encode(s.key().request(subject(node, false, false), attributes())))
 		if err != nil {
@@ -261,6 +267,27 @@ func TestControlPlaneNames(t *testing.T) {
 	more := encode(s.key().request(subject("worker-1", false, false), attributes(asking(extension(idSAN, names(dnsName("worker-1")), false)))))
 	if a, err := j.ApproveJoin(c, "worker-1", more); err != nil || !strings.Contains(a.String(), "more than a subject") {
 		t.Errorf("a client certificate with names: %v, %s", err, a)
+	}
+}
+
+// TestServiceAddresses: the API server's Service is known without kubeadm's ConfigMap, in both
+// families and however its IPv6 address is written.
+func TestServiceAddresses(t *testing.T) {
+	j, s := start(t, same), scene(drawn(t))
+	six := func(last byte) []byte {
+		return address([]byte{0xfd, 0, 0, 0x10, 0, 0x96, 0, 0, 0, 0, 0, 0, 0, 0, 0, last})
+	}
+	for _, written := range []string{"fd00:10:96::1", "fd00:10:96:0::1", "FD00:0010:0096:0:0:0:0:1"} {
+		c := Kubeadm("", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, "172.20.0.1", written)
+		for _, e := range []struct {
+			name    []byte
+			refused bool
+		}{{address([]byte{172, 20, 0, 1}), true}, {address([]byte{172, 20, 0, 2}), false}, {six(1), true}, {six(2), false}} {
+			a, err := j.ApproveServing(c, "worker-1", encode(s.around(s.key(), "worker-1", e.name)))
+			if refused := strings.Contains(a.String(), "the API server's service address"); err != nil || refused != e.refused {
+				t.Errorf("%s, %x: %v, %s", written, e.name, err, a)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
@@ -128,4 +129,13 @@ func (k key) signed(info []byte) []byte {
 
 func encode(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+// Request is a signed request of node for a list of general names, in PEM.
+func Request(node string, generalNames ...[]byte) []byte {
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err) // the reader of package rand does not fail
+	}
+	return encode(ecKey(k).request(subject(node, false, false), attributes(asking(extension(idSAN, names(generalNames...), false)))))
 }

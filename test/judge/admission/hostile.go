@@ -13,7 +13,7 @@ import (
 func (s *Scene) badName() string {
 	a, b := s.label(), s.label()
 	name := s.pick(
-		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc."+s.Domain, "kubernetes.default."+a, "kubernetes."+a,
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc."+s.Domain, "kubernetes.default."+a, "kubernetes."+a, "kubernetes."+s.Domain,
 		a+"."+b+".svc", a+".svc", "svc", a+"."+b+".svc."+s.Domain, a+"."+b+".svc."+a, a+".default", "default", "10-0-0-1."+b+".pod."+s.Domain, s.Domain, "svc."+s.Domain,
 		"localhost", "localhost.localdomain", a+".localhost", "localhost4", "ip6-localhost", "localhost."+a,
 		"127.0.0.1", "127.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "10.96.0.1",

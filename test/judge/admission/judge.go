@@ -50,7 +50,7 @@ type Judge struct {
 
 // Start starts program with the policies of manifest. Close ends it.
 func Start(ctx context.Context, program, manifest string) (*Judge, error) {
-	j := &Judge{cmd: exec.CommandContext(ctx, program, "-manifests", manifest, "-allow", "jointokengroups/"+workersGroup)}
+	j := &Judge{cmd: exec.CommandContext(ctx, program, "-manifests", manifest, "-allow", "jointokengroups/"+workersGroup+",controlplanenodes/"+publicLeader)}
 	j.cmd.Stderr = os.Stderr
 	var err error
 	if j.in, err = j.cmd.StdinPipe(); err != nil {
@@ -105,6 +105,7 @@ func (a Answer) String() string {
 const (
 	agentUser    = "autoscaler-agent"
 	workersGroup = "system:bootstrappers:autoscaler-agent:workers"
+	publicLeader = "public-leader" // rbac.yaml names it: it may have names of kubeadm-config that are not like its own
 )
 
 func (j *Judge) ask(r request) (Answer, error) {

@@ -58,7 +58,7 @@ func (s *Scene) honestName(node string) string {
 	case 2:
 		return node + s.pick(".corp.example", ".svcs.example.com", "."+s.label()+".net")
 	case 3:
-		return s.pick("web.svcs.example.com", "svc.example.com", "kubernetes-1.example.com", "mykubernetes.example.com", "localhosts.example.com", "svc-1.example.com", "web.xsvc.example.com",
+		return s.pick("web.svcs.example.com", "svc.example.com", "kubernetes-1.example.com", "kubernetes.corp.example.com", "mykubernetes.example.com", "localhosts.example.com", "svc-1.example.com", "web.xsvc.example.com",
 			"default.example.com", "a.default.example.com", "a.defaults", "pod.example.com", "x.pod.example.com", "web.shop.svcs", "ec2-198-51-100-7.compute-1.amazonaws.com", "kubernete.default-1", "w."+s.Domain)
 	case 4: // around the length at which DER needs another byte
 		return s.long(120 + s.Rand.IntN(16))

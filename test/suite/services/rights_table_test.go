@@ -32,7 +32,7 @@ const byPolicy = "ValidatingAdmissionPolicy"
 
 // table is every attack. What docs/security.md lists as left to a thief is not in it.
 func (s *stolen) table() []attack {
-	return slices.Concat(s.secretAttacks(), s.approvalAttacks(), s.joinAttacks(), s.nodeAttacks(), s.otherAttacks())
+	return slices.Concat(s.secretAttacks(), s.approvalAttacks(), s.joinAttacks(), s.nodeAttacks(), s.otherAttacks(), s.formAttacks())
 }
 
 func (s *stolen) secretAttacks() []attack {
@@ -188,10 +188,10 @@ func (s *stolen) approvalAttacks() []attack {
 		{name: "serving certificate for Kubernetes", try: approves(serves("worker-9"), asks("KuberNETES")), says: "a name of the API server"},
 		{name: "serving certificate for kubernetes.default", try: approves(serves("worker-9"), asks("Kubernetes.Default")), says: "a name of the API server"},
 		{name: "serving certificate for a Service", try: approves(serves("worker-9"), asks("web.shop.svc", "zz")), says: "a name of the API server"},
-		{name: "serving certificate for a Service in the cluster's domain", try: approves(serves("worker-9"), asks("web.shop.SVC.cluster.local")), says: "a name of the API server"},
+		{name: "serving certificate for a Service in the cluster's domain", try: approves(serves("worker-9"), asks("web.shop.SVC.cluster.local")), says: "asks for a name"},
 		{name: "serving certificate for the service address", try: func(t *testing.T, s *stolen) error {
 			return serves("worker-9").with(func(w *wish) { w.ips = append(w.ips, s.serviceIP(t)) }).approve(t, s)
-		}, says: "service address"},
+		}, says: "address"},
 		{name: "many names", says: byPolicy, try: approves(serves("worker-9"), func(w *wish) {
 			for range 60 {
 				w.dns = append(w.dns, strings.Repeat("a", 60)+"."+strings.Repeat("b", 60)+".example.com")
@@ -293,8 +293,8 @@ func (s *stolen) nodeAttacks() []attack {
 		{name: "worker's annotations", try: touches("dead", func(n *corev1.Node) { n.Annotations = map[string]string{"autoscaler-agent/keep": ""} }), says: "no annotation"},
 		{name: "worker's provider ID", try: touches("plain", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///a/i-0" }), says: "nothing of a Node's spec"},
 		{name: "worker's own taint taken", try: touches("tainted", func(n *corev1.Node) { n.Spec.Taints = nil }), says: "no taints"},
-		{name: "worker under a taint that ends its pods", try: touches("ready", taint("example.com/x", corev1.TaintEffectNoExecute)), says: "no taints"},
-		{name: "Ready Node out of service", try: touches("ready", taint("node.kubernetes.io/out-of-service", corev1.TaintEffectNoExecute)), says: "out of service"},
+		{name: "worker under a taint that ends its pods", try: touches("ready", taint("example.com/x", "1", corev1.TaintEffectNoExecute)), says: "no taints"},
+		{name: "Ready Node out of service", try: touches("ready", taint("node.kubernetes.io/out-of-service", "nodeshutdown", corev1.TaintEffectNoExecute)), says: "out of service"},
 		{name: "status of a Node", says: "cannot update", try: can(func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoreV1().Nodes().UpdateStatus(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ready"}}, metav1.UpdateOptions{})
 			return err
@@ -376,7 +376,20 @@ func (s *stolen) honest(t *testing.T) {
 		"token of one machine": makes("asa004", func(x *corev1.Secret) {
 			x.Labels[bootstrap.TokenLabel], x.Annotations = "machine", map[string]string{bootstrap.MachineAnnotation: "worker-9"}
 		}),
-		"token renewed": changes(until(in(47 * time.Hour))),
+		"token of a machine that has attested": makes("asa006", func(x *corev1.Secret) {
+			x.Labels[bootstrap.TokenLabel] = "machine"
+			x.Annotations = map[string]string{bootstrap.InstanceAnnotation: "aws:///eu-west-1a/i-0123456789abcdef0", bootstrap.MachineAnnotation: "ip-10-0-0-5.ec2.internal", bootstrap.KeyAnnotation: strings.Repeat("0a", 32)}
+		}),
+		"token of an operator": makes("asa007", func(x *corev1.Secret) { x.Annotations = map[string]string{bootstrap.StandingAnnotation: "true"} }),
+		"token renewed":        changes(until(in(47 * time.Hour))),
+		"token renewed that an operator has annotated": foreign(token("asa008", func(x *corev1.Secret) {
+			x.Annotations, x.Finalizers = map[string]string{"example.com/note": "mine"}, []string{"example.com/x"}
+		}),
+			func(ctx context.Context, s *stolen, x *corev1.Secret) error {
+				until(in(47 * time.Hour))(x)
+				_, err := s.thief.CoreV1().Secrets("kube-system").Update(ctx, x, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+				return err
+			}),
 		"token revoked": changes(until(in(-time.Second))),
 		"token deleted": foreign(token("asa005", nil), func(ctx context.Context, s *stolen, x *corev1.Secret) error {
 			return s.thief.CoreV1().Secrets("kube-system").Delete(ctx, x.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &x.UID}})
@@ -439,15 +452,19 @@ func (s *stolen) honest(t *testing.T) {
 			w.pem = func(p []byte) []byte { return bytes.Replace(p, []byte("MII"), []byte("M\nII"), 1) }
 		}).approve,
 		"cordon": touches("ready", func(n *corev1.Node) {
-			taint("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule)(n)
-			n.Spec.Unschedulable, n.Annotations["autoscaler-agent/cordoned"] = true, "now"
+			taint("ToBeDeletedByClusterAutoscaler", "1700000000", corev1.TaintEffectNoSchedule)(n)
+			n.Spec.Unschedulable, n.Annotations["autoscaler-agent/cordoned"] = true, "2026-11-27T12:00:00Z D10"
 		}),
-		"soft taint beside another": touches("tainted", taint("DeletionCandidateOfClusterAutoscaler", corev1.TaintEffectPreferNoSchedule)),
-		"dead Node out of service":  touches("dead", taint("node.kubernetes.io/out-of-service", corev1.TaintEffectNoExecute)),
-		"stopped Node marked":       touches("dead", taint("node.cloudprovider.kubernetes.io/shutdown", corev1.TaintEffectNoSchedule)),
-		"dead Node deleted":         deletes("dead"),
-		"its Lease":                 can(leaseNamed("autoscaler-agent")),
-		"its status":                can(mapNamed("cluster-autoscaler-status")),
+		"soft taint beside another":             touches("tainted", taint("DeletionCandidateOfClusterAutoscaler", "1700000000", corev1.TaintEffectPreferNoSchedule)),
+		"dead Node out of service":              touches("dead", taint("node.kubernetes.io/out-of-service", "nodeshutdown", corev1.TaintEffectNoExecute)),
+		"stopped Node marked":                   touches("dead", taint("node.cloudprovider.kubernetes.io/shutdown", "autoscaler-agent", corev1.TaintEffectNoSchedule)),
+		"dead Node deleted":                     deletes("dead"),
+		"mark of another autoscaler taken away": touches("marked", func(n *corev1.Node) { n.Spec.Taints = nil }),
+		"cordon beside the mark of another":     touches("marked", func(n *corev1.Node) { n.Spec.Unschedulable = true }),
+		"cordon by no rule":                     touches("ready", annotate("autoscaler-agent/cordoned", "2026-11-27T12:00:00Z")),
+		"group of a Node":                       touches("ready", annotate("autoscaler-agent/group", "kube-system/Workers of zone a (größer)")),
+		"its Lease":                             can(leaseNamed("autoscaler-agent")),
+		"its status":                            can(mapNamed("cluster-autoscaler-status")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := try(t, s); err != nil {

@@ -48,22 +48,20 @@ type stolen struct {
 // TestStolenCredential plays what a thief of the agent's kubeconfig would do, and what the
 // agent itself does, against units/rbac.yaml and units/admission-policy.yaml.
 func TestStolenCredential(t *testing.T) {
-	cp := controlplane.ForTest(t, controlplane.Options{Fast: true, NodeMonitorGrace: 10 * time.Minute})
+	cp := controlplane.ForTest(t, controlplane.Options{Fast: true, NodeMonitorGrace: 10 * time.Minute, CertSANs: []string{endpointName}})
 	s := &stolen{cp: cp, admin: cp.Client()}
 	s.steal(t)
 	if err := world.ApplyUnits(t.Context(), cp, "rbac.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	leader := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "leader", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
-	if _, err := cp.Client().CoreV1().Nodes().Create(t.Context(), leader, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s.controlPlane(t)
 	node(t, cp, "ready", "aws:///a/i-1", corev1.ConditionTrue)
 	node(t, cp, "ready2", "aws:///a/i-3", corev1.ConditionFalse)
 	node(t, cp, "dead", "aws:///a/i-2", corev1.ConditionFalse)
 	node(t, cp, "plain", "", corev1.ConditionTrue)
 	node(t, cp, "tainted", "aws:///a/i-4", corev1.ConditionTrue, "example.com/dedicated")
-	for _, name := range []string{"ready", "ready2", "dead", "plain", "tainted"} {
+	node(t, cp, "marked", "aws:///a/i-7", corev1.ConditionTrue, "ToBeDeletedByClusterAutoscaler")
+	for _, name := range []string{"ready", "ready2", "dead", "plain", "tainted", "marked"} {
 		s.kubelet(t, name)
 	}
 	t.Run("check without the policies", s.checkWithout)
@@ -74,6 +72,7 @@ func TestStolenCredential(t *testing.T) {
 	t.Run("check with the policies", s.checkWith)
 	t.Run("the agent's own work", s.honest)
 	t.Run("attacks", s.attacks)
+	t.Run("drawn certificate requests", s.drawn)
 	t.Run("cost of the list of joins", s.cost)
 }
 
@@ -275,6 +274,15 @@ func (w wish) with(change func(*wish)) wish { change(&w); return w }
 // send makes the request as its requester.
 func (w wish) send(t *testing.T, s *stolen) *certv1.CertificateSigningRequest {
 	t.Helper()
+	csr, err := w.create(t, s)
+	if err != nil {
+		t.Fatalf("the request itself: %v", err)
+	}
+	return csr
+}
+
+func (w wish) create(t *testing.T, s *stolen) (*certv1.CertificateSigningRequest, error) {
+	t.Helper()
 	name := w.subject
 	if name == nil {
 		name = &pkix.Name{CommonName: "system:node:" + w.node, Organization: []string{"system:nodes"}}
@@ -292,19 +300,19 @@ func (w wish) send(t *testing.T, s *stolen) *certv1.CertificateSigningRequest {
 		requester = playing(t, s.cp.RESTConfig(), w.user, append(w.groups, "rights:anybody")...)
 	}
 	s.serial++
-	csr, err := requester.CertificatesV1().CertificateSigningRequests().Create(t.Context(), &certv1.CertificateSigningRequest{
+	return requester.CertificatesV1().CertificateSigningRequests().Create(t.Context(), &certv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("wish-%d", s.serial)},
 		Spec:       certv1.CertificateSigningRequestSpec{Request: data, SignerName: w.signer, Usages: w.usages}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatalf("the request itself: %v", err)
-	}
-	return csr
 }
 
 // approve makes the request and approves it with the stolen credential.
 func (w wish) approve(t *testing.T, s *stolen) error {
 	t.Helper()
-	csr := w.send(t, s)
+	return w.approval(t, s, w.send(t, s))
+}
+
+func (w wish) approval(t *testing.T, s *stolen, csr *certv1.CertificateSigningRequest) error {
+	t.Helper()
 	said, _, named := strings.Cut(strings.TrimPrefix(w.says, "node "), ": ")
 	listed := named && w.signer == clientSigner && w.change == nil && !w.unlisted
 	if listed {
@@ -369,10 +377,14 @@ func touches(name string, change func(*corev1.Node)) func(*testing.T, *stolen) e
 	}
 }
 
-func taint(key string, effect corev1.TaintEffect) func(*corev1.Node) {
+func taint(key, value string, effect corev1.TaintEffect) func(*corev1.Node) {
 	return func(n *corev1.Node) {
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Value: "1", Effect: effect})
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Value: value, Effect: effect})
 	}
+}
+
+func annotate(key, value string) func(*corev1.Node) {
+	return func(n *corev1.Node) { metav1.SetMetaDataAnnotation(&n.ObjectMeta, key, value) }
 }
 
 func deletes(name string) func(*testing.T, *stolen) error {

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,7 +48,7 @@ type Denial struct{ Policy, Message string }
 
 func main() {
 	manifests := flag.String("manifests", "", "the file with policies and bindings")
-	allow := flag.String("allow", "", "what the authorizer allows: RESOURCE/NAME")
+	allow := flag.String("allow", "", "what the authorizer allows: RESOURCE/NAME, with commas between")
 	compatible := flag.String("compatible", "", "a version (1.29): only compile what an API server accepts that is to be compatible with it")
 	flag.Parse()
 	if err := run(*manifests, *allow, *compatible); err != nil {
@@ -85,12 +86,11 @@ func run(manifests, allow, compatible string) error {
 	}
 }
 
-// allowing is an authorizer that allows one resource by its name.
+// allowing is an authorizer that allows resources by their names.
 type allowing string
 
 func (a allowing) Authorize(_ context.Context, at authorizer.Attributes) (authorizer.Decision, string, error) {
-	resource, name, _ := strings.Cut(string(a), "/")
-	if at.GetResource() == resource && at.GetName() == name {
+	if slices.Contains(strings.Split(string(a), ","), at.GetResource()+"/"+at.GetName()) {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
