@@ -331,7 +331,10 @@ func (c *corpus) register(t *testing.T, entries []*csrCase) {
 // startAgent starts the agent and waits until its inventory is warm.
 func (c *corpus) startAgent(t *testing.T, group string, env ...string) {
 	t.Helper()
-	var err error
+	err := allowLoopback(t, c.cp.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
 	c.agent, err = c.w.StartAgent(t.Context(), c.binary, append(append(c.clouds.env(c.cp.Kubeconfig()),
 		"AUTOSCALER_NODECLEANER_ENABLED=false", "AUTOSCALER_CSR_PER_NODE_HOUR=100", "AUTOSCALER_CSR_MAX_EXPIRATION=24h",
 		// The machines that play kubelets for real live on loopback.

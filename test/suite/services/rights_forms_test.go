@@ -15,11 +15,13 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 	"github.com/autoscaler-agent/autoscaler-agent/test/judge/admission"
 )
 
@@ -252,4 +254,20 @@ func (s *stolen) drawn(t *testing.T) {
 	if refused < unparsed {
 		t.Error("the API server itself refuses most of the hostile requests: they are not worth much")
 	}
+}
+
+// allowLoopback grants what rbac.yaml describes for a cluster on one host.
+func allowLoopback(t *testing.T, admin kubernetes.Interface) error {
+	name := metav1.ObjectMeta{Name: "special-addresses"}
+	_, err := admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: name,
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"autoscaler-agent"}, Resources: []string{"specialaddresses"}, ResourceNames: []string{"allowed"}, Verbs: []string{"use"}}}}, metav1.CreateOptions{})
+	if err == nil {
+		_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: name,
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: world.AgentUser}}}, metav1.CreateOptions{})
+	}
+	if apierrors.IsAlreadyExists(err) { // the agent starts again
+		return nil
+	}
+	return err
 }
