@@ -86,7 +86,7 @@ func joined(f Facts) (cause, remedy string) {
 	}
 	n := nodes[0]
 	cause = fmt.Sprintf("it has joined as Node %s, which is not Ready since %s", n.Name, n.Since.UTC().Format(time.RFC3339))
-	if r := f.Known.Request; r.Held() && r.Node == n.Name {
+	if r := f.Known.Request; r.Held() && r.Node == n.Name && r.At.After(n.Since) {
 		return cause + ", and " + r.String(), "autoscaler-agent explain csr " + r.Name
 	}
 	if n.Ready == cluster.StatusUnknown && f.Known.Phase == cluster.PhaseRunning {

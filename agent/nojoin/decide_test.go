@@ -87,8 +87,14 @@ func TestWaysNotToJoin(t *testing.T) {
 		"given up":          {console: "failed reason=no-space", snapshot: func(_ *cluster.Snapshot, in *cluster.Instance) { in.Phase = cluster.PhaseDeleting }, with: "the disk is full", without: "the cloud is ending it"},
 		"renamed":           {console: "joined", snapshot: nodes("old", id, cluster.StatusUnknown, "new", id, cluster.StatusTrue), with: "its Node old gets no news because the machine answers under another name, as Node new", without: "as Node new"},
 		"silent":            {console: "joined", snapshot: nodes("ip-10-0-0-7", id, cluster.StatusUnknown), with: "or runs under another name because the host name was changed", without: "or runs under another name"},
-		"a namesake":        {console: "failed reason=node-name", snapshot: nodes("ip-10-0-0-7", "", cluster.StatusTrue), with: "a Ready Node has the machine's name already", without: "a Node ip-10-0-0-7 has its name and tells no provider ID"},
-		"another's Node":    {console: "failed reason=node-name", snapshot: nodes("ip-10-0-0-7", "aws:///eu-west-1a/i-0000dead", cluster.StatusTrue), with: "a Ready Node has the machine's name already", without: elsewhere},
+		"not Ready, and asks in vain": {snapshot: nodes("ip-10-0-0-7", id, cluster.StatusFalse), known: func(k *Known) {
+			k.Request = &Request{Name: "csr-2", Node: "ip-10-0-0-7", Kind: "serving certificate", Do: "later", Rule: "R14", Why: "x", At: now.Add(time.Second)}
+		}, with: "and its request csr-2 for a serving certificate is held by rule R14", without: "is held by rule R14"},
+		"silent since an older request": {snapshot: nodes("ip-10-0-0-7", id, cluster.StatusUnknown), known: func(k *Known) {
+			k.Request = &Request{Name: "csr-2", Node: "ip-10-0-0-7", Kind: "serving certificate", Do: "later", Rule: "R14", Why: "x", At: now.Add(-time.Minute)}
+		}, with: "or runs under another name", without: "or runs under another name"},
+		"a namesake":     {console: "failed reason=node-name", snapshot: nodes("ip-10-0-0-7", "", cluster.StatusTrue), with: "a Ready Node has the machine's name already", without: "a Node ip-10-0-0-7 has its name and tells no provider ID"},
+		"another's Node": {console: "failed reason=node-name", snapshot: nodes("ip-10-0-0-7", "aws:///eu-west-1a/i-0000dead", cluster.StatusTrue), with: "a Ready Node has the machine's name already", without: elsewhere},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := KnownOf(world(c.snapshot), id, 15*time.Minute)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
 const workerEnv = `# published by autoscaler-agent
@@ -47,9 +49,13 @@ func TestUserdataRender(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v: want 0600 even where a file was before", info.Mode(), err)
 	}
-	script, err := os.ReadFile(file)
+	rendered, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
+	}
+	script, packed, err := userdata.Unpack(rendered)
+	if err != nil || !packed {
+		t.Fatalf("the script is not packed: %v", err)
 	}
 	for _, want := range []string{
 		"JOIN_ENDPOINT='k8s.example.net:6443'\n", "000001,sha256:0000", "example.net/pool=batch\"", `"key": "c"`,
@@ -154,9 +160,13 @@ func TestUserdataFollowsTheAgentsSettings(t *testing.T) {
 	if code != 0 || errout != "" {
 		t.Fatalf("exit %d, %q", code, errout)
 	}
+	script, packed, err := userdata.Unpack([]byte(out))
+	if err != nil || !packed {
+		t.Fatalf("the script is not packed: %v", err)
+	}
 	for _, want := range []string{`"maxPods": 58`, `"cpu": "2000m"`, `"memory": "3Gi"`, `"cpu": "250m"`, `"memory": "1Gi"`,
 		`"memory.available": "200Mi"`, `"nodefs.available": "7%"`} {
-		if !strings.Contains(out, want) {
+		if !strings.Contains(string(script), want) {
 			t.Errorf("the script lacks %q", want)
 		}
 	}
@@ -176,8 +186,12 @@ func TestUserdataPage(t *testing.T) {
 	if code != 0 || errout != "" || !strings.Contains(string(page), "--arch amd64\n"+out+"```") {
 		t.Errorf("the page does not show this list (exit %d, %s):\n%s", code, errout, out)
 	}
-	code, out, _ = runUserdata(t, "lint", "--cloud", "aws", "../../userdata/testdata/plain.sh")
-	out = strings.ReplaceAll(out, "../../userdata/testdata/plain.sh", "worker.sh")
+	file := filepath.Join(t.TempDir(), "worker.sh")
+	if code, _, errout := runUserdata(t, "render", "--join-file", writeEnv(t, workerEnv), "-o", file); code != 0 {
+		t.Fatal(errout)
+	}
+	code, out, _ = runUserdata(t, "lint", "--cloud", "aws", file)
+	out = strings.ReplaceAll(out, file, "worker.sh")
 	if code != 0 || !strings.Contains(string(page), "worker.sh\n"+out+"```") {
 		t.Errorf("the page does not show this (exit %d): %s", code, out)
 	}

@@ -59,9 +59,12 @@ func TestWorkerRenamed(t *testing.T) {
 	}
 	r.halt(t, c, i)
 	r.bootAs(t, c, name)
-	if said := words(r.explain(t.Context(), "node", i.PrivateDNS)); !strings.Contains(said, "or runs under another name because the host name was changed") {
-		t.Errorf("explain node: %s", said)
-	}
+	await.Nil(t, "explain node tells what the silence can be", func(ctx context.Context) error {
+		if said := words(r.explain(ctx, "node", i.PrivateDNS)); !strings.Contains(said, "or runs under another name because the host name was changed") {
+			return errors.New(said)
+		}
+		return nil
+	})
 	if said := words(r.explain(t.Context(), "instance", i.ID)); !strings.Contains(said, "it has joined as Node "+i.PrivateDNS+", which is not Ready since") || !strings.Contains(said, "or runs under another name") {
 		t.Errorf("explain instance: %s", said)
 	}
