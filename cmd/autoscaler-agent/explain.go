@@ -19,10 +19,10 @@ func explainCommand() *cobra.Command {
 		Use:   "explain pod|node|group|csr|instance NAME",
 		Short: "Explain what becomes of a pod, node, node group, csr or instance, and why",
 		Long: `Explain by rule ID why a pod waits, why a node stays or goes, why a node group does
-not change, how a certificate request is judged, why an instance has not joined the cluster (on EC2
-and Nova also by its user data and its console). The running agent answers; where none
-runs, the command reads the cluster and the cloud itself, as plan does. The exit code
-is 1 when there is nothing of that name.`,
+not change, how a certificate request is judged, why an instance has not joined the
+cluster (on EC2 and Nova also by its user data and console). The running agent answers;
+where none runs, the command reads the cluster and the cloud itself, as plan does. The
+exit code is 1 when there is nothing of that name.`,
 		Example: `  autoscaler-agent explain pod default/web-7d4b9c-x2x9k
   autoscaler-agent explain node ip-10-0-3-17.eu-west-1.compute.internal
   autoscaler-agent explain group workers --output yaml
