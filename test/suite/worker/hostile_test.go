@@ -219,8 +219,7 @@ func (r *rig) setting(t *testing.T, name, key string, change func(string) string
 		}
 		return was
 	}
-	var was string
-	was = put(t.Context(), change)
+	was := put(t.Context(), change)
 	t.Cleanup(func() { put(context.Background(), func(string) string { return was }) })
 }
 
