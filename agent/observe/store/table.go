@@ -59,15 +59,3 @@ func (t *table[K, V]) snapshot() []V {
 	}
 	return t.lastSnapshot
 }
-
-func sortedKeys[V any](m map[string]V) []string {
-	if len(m) == 0 {
-		return nil
-	}
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
