@@ -11,6 +11,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/machine"
+
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
 // TestTokenOfAGrowth: with tokens on demand there is none while nothing grows. One comes with
@@ -30,7 +32,11 @@ func TestTokenOfAGrowth(t *testing.T) {
 		t.Errorf("there is a token before anything grows: %s", j)
 	}
 	reads := "JOIN_TOKEN=$(until grep -q '^JOIN_TOKEN=.' " + s.w.WorkerEnv() + "; do sleep 1; done; sed -n 's/^JOIN_TOKEN=//p' " + s.w.WorkerEnv() + ")\n"
-	script := strings.Replace(s.userData(), "JOIN_TOKEN='abcdef.0123456789abcdef'\n", reads, 1)
+	section, err := userdata.JoinSection([]byte(s.userData())) // the format script packs it
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := strings.Replace("#!/bin/sh\n"+string(section), "JOIN_TOKEN='abcdef.0123456789abcdef'\n", reads, 1)
 	if !strings.Contains(script, reads) {
 		t.Fatal("the script has no line with the token")
 	}
@@ -63,7 +69,7 @@ func TestTokenOfAGrowth(t *testing.T) {
 		t.Errorf("that is more than a life (%s) and a round", life)
 	}
 	secret := first.Token[7:]
-	err := filepath.Walk(s.w.Dir, func(path string, info os.FileInfo, err error) error {
+	err = filepath.Walk(s.w.Dir, func(path string, info os.FileInfo, err error) error {
 		if err != nil || !info.Mode().IsRegular() || strings.Contains(path, "/controlplane/") || path == s.binary {
 			return err
 		}
