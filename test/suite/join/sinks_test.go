@@ -18,6 +18,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/secret"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
 // newest is the newest user data of a launch template, and how many versions there are.
@@ -56,7 +57,8 @@ func (s *scene) everywhere(template string, old string) bootstrap.Join {
 		if err != nil || string(x.Data["JOIN_TOKEN"]) != j.Token {
 			return errNotYet("the Secret")
 		}
-		if text, _ := s.newest(template); !strings.Contains(text, "JOIN_TOKEN='"+j.Token+"'") || !strings.Contains(text, "JOIN_ENDPOINT='"+j.Endpoint+"'") {
+		text, _ := s.newest(template)
+		if held, err := userdata.Read([]byte(text)); err != nil || held.Join.Token != j.Token || held.Join.Endpoint != j.Endpoint {
 			return errNotYet("the launch template")
 		}
 		return nil
