@@ -18,6 +18,9 @@ type csrRow struct {
 	// threat is that of docs/security.md which the row plays; rule is what stops it:
 	// a rule ID, or byAPI. Both are empty for an honest row.
 	threat, rule string
+	// or is the rule that stops it where the agent's inventory is old: with a fresh one J11 holds a
+	// name that no instance has before the other rules are asked.
+	or string
 	// prepare changes the cloud before the agent looks at it.
 	prepare func(*testing.T, *corpus, *csrCase)
 	// register changes the Node before it is made; nil is no Node.

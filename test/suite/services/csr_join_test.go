@@ -97,8 +97,8 @@ func joinRows() []csrRow {
 		}},
 		{name: "join: token of a foreign group too", rule: "J2", ask: func(_ *csrCase, a *asking) { a.groups = append(a.groups, "corpus:anybody") }},
 		{name: "join: not of the bootstrappers", rule: "J2", ask: func(_ *csrCase, a *asking) { a.groups = []string{bootstrap.WorkersGroup} }},
-		{name: "join: as a service", rule: "J11", prepare: called("kubernetes.default")},
-		{name: "join: as localhost", rule: "J11", prepare: called("localhost")},
+		{name: "join: as a service", rule: "J11", or: "J8", prepare: called("kubernetes.default")},
+		{name: "join: as localhost", rule: "J11", or: "J8", prepare: called("localhost")},
 		{name: "join: machine called like the leader", rule: "J8", prepare: func(t *testing.T, c *corpus, e *csrCase) {
 			e.instance = c.rewire(t, e.instance.ID, func(n *aws.Network) { n.PrivateDNS = "leader" })
 			e.node = "leader"
