@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"strings"
-
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/nojoin"
 )
@@ -19,8 +17,7 @@ func (a *app) known(s *cluster.Snapshot, id string) nojoin.Known {
 		}
 	}
 	if _, in := nojoin.Find(s, id); in != nil && a.attest != nil {
-		own := string(in.ID)
-		if last, ok := a.attest.LastAsked(own[strings.LastIndexByte(own, '/')+1:], in.Addresses); ok {
+		if last, ok := a.attest.LastAsked(in.ID.Last(), in.Addresses); ok {
 			k.Attestation = &nojoin.Attestation{Rule: last.Rule, Why: last.Why, At: last.At}
 		}
 	}

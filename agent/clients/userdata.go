@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
@@ -27,7 +26,7 @@ func UserData(ctx context.Context, c config.Config, section func(provider string
 	}
 	switch provider {
 	case "asg":
-		return asg.ReadUserData(ctx, c.AWS, g.ID, string(instance[strings.LastIndexByte(string(instance), '/')+1:]))
+		return asg.ReadUserData(ctx, c.AWS, g.ID, instance.Last())
 	case "nova":
 		file, err := nova.UserDataFile(section("nova"), g.ID)
 		if err != nil {

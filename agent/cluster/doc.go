@@ -9,6 +9,8 @@
 // pure by a test.
 package cluster
 
+import "strings"
+
 // GroupID names one node group. The provider gives it; for an Auto Scaling group
 // it is the group's name.
 type GroupID string
@@ -16,6 +18,9 @@ type GroupID string
 // InstanceID is an instance's provider ID exactly as a kubelet would write it to
 // Node.spec.providerID, for example "aws:///eu-west-1a/i-0123456789abcdef0".
 type InstanceID string
+
+// Last is what follows the last slash: the ID by which the cloud's own calls name the instance.
+func (id InstanceID) Last() string { return string(id[strings.LastIndexByte(string(id), '/')+1:]) }
 
 // NodeName is metadata.name of a Node.
 type NodeName string

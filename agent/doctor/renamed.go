@@ -3,12 +3,12 @@ package doctor
 import (
 	"context"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/nojoin"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 )
 
 // checkRenamed names the Nodes that get no news because their machines answer under other names.
@@ -19,18 +19,12 @@ func checkRenamed(ctx context.Context, client *kube.Client) []Finding {
 	}
 	nodes := make([]*cluster.Node, 0, len(list.Items))
 	for i := range list.Items {
-		n := &list.Items[i]
-		as := &cluster.Node{Name: cluster.NodeName(n.Name), ProviderID: n.Spec.ProviderID, SystemUUID: n.Status.NodeInfo.SystemUUID}
-		for _, c := range n.Status.Conditions {
-			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-				as.Ready = cluster.StatusTrue
-			}
-		}
-		nodes = append(nodes, as)
+		n := convert.Node(&list.Items[i])
+		nodes = append(nodes, &n)
 	}
 	var out []Finding
 	for _, n := range nodes {
-		if other := nojoin.Renamed(nodes, n.Name); other != "" {
+		if other := nojoin.Renamed(nodes, n); other != "" {
 			out = append(out, Finding{Level: LevelError, About: "node " + string(n.Name), Text: nojoin.RenamedText(n.Name, other), Remedy: nojoin.RenamedRemedy})
 		}
 	}

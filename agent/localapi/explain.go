@@ -48,12 +48,15 @@ func Explain(s cluster.Snapshot, m decision.Memory, p decision.Policy, correctio
 
 // silent adds why a Node may not be heard of although its machine runs.
 func (x *Explanation) silent(s *cluster.Snapshot, name cluster.NodeName) {
-	if x.AnswersAs = nojoin.Renamed(s.Nodes, name); x.AnswersAs != "" {
+	at := slices.IndexFunc(s.Nodes, func(n *cluster.Node) bool { return n.Name == name })
+	if at < 0 {
+		return
+	}
+	if x.AnswersAs = nojoin.Renamed(s.Nodes, s.Nodes[at]); x.AnswersAs != "" {
 		x.Summary = nojoin.RenamedText(name, x.AnswersAs) + " (" + nojoin.RenamedRemedy + "); " + x.Summary
 		return
 	}
-	at := slices.IndexFunc(s.Nodes, func(n *cluster.Node) bool { return n.Name == name && n.Ready == cluster.StatusUnknown })
-	if at < 0 {
+	if s.Nodes[at].Ready != cluster.StatusUnknown {
 		return
 	}
 	if _, in := nojoin.Find(s, s.Nodes[at].ProviderID); in != nil && in.Phase == cluster.PhaseRunning {

@@ -1,6 +1,6 @@
-// Package nojoin tells why a machine never joined: by what the agent knows of it (Known), what its
-// user data holds and what its console tells, in one sentence (Conclude). Of the machines that a
-// plan gives up for that it reads the consoles, before they are gone with them.
+// Package nojoin tells in one sentence (Conclude) why a machine never joined. It reads the agent's own facts
+// about the machine (Known), its user data and its console. When a plan gives such machines up, the package reads
+// their consoles first: the cloud deletes a console with its machine.
 //
 // It refuses to change what the plan does, to hold a round up for longer than a few seconds,
 // and to ask the API server.

@@ -9,19 +9,14 @@ import (
 )
 
 // Renamed is the Node as which the machine of a Node that is not Ready answers now; empty: there is
-// none. Its kubelet was started under another name, as after a change of the host name.
-func Renamed(nodes []*cluster.Node, name cluster.NodeName) cluster.NodeName {
-	var old *cluster.Node
-	for _, n := range nodes {
-		if n.Name == name {
-			old = n
-		}
-	}
-	if old == nil || old.Ready == cluster.StatusTrue {
+// none. Its kubelet was started under another name, as after a change of the host name. It costs the
+// nodes, and nothing for a Node that is Ready.
+func Renamed(nodes []*cluster.Node, old *cluster.Node) cluster.NodeName {
+	if old.Ready == cluster.StatusTrue {
 		return ""
 	}
 	for _, n := range nodes {
-		if n.Name != name && n.Ready == cluster.StatusTrue && sameMachine(old, n) {
+		if n.Name != old.Name && n.Ready == cluster.StatusTrue && sameMachine(old, n) {
 			return n.Name
 		}
 	}

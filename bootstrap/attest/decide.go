@@ -95,7 +95,7 @@ func Find(groups []cluster.NodeGroup, id string) (*cluster.NodeGroup, *cluster.I
 	for g := range groups {
 		for i := range groups[g].Instances {
 			in := &groups[g].Instances[i]
-			if s := string(in.ID); strings.HasPrefix(s, "aws:///") && s[strings.LastIndexByte(s, '/')+1:] == id {
+			if strings.HasPrefix(string(in.ID), "aws:///") && in.ID.Last() == id {
 				return &groups[g], in
 			}
 		}

@@ -110,13 +110,18 @@ func (x *moment) contradiction(n cluster.Node) string {
 // one of the Node's addresses.
 func known(n cluster.Node, r Record) bool {
 	words := strings.Fields(r.Known)
-	return slices.Contains(words, label(string(n.Name))) && slices.ContainsFunc(n.Addresses, func(a string) bool { return slices.Contains(words, a) })
+	return named(n, r) && slices.ContainsFunc(n.Addresses, func(a string) bool { return slices.Contains(words, a) })
+}
+
+// named reports whether the cloud gave the instance this Node's name.
+func named(n cluster.Node, r Record) bool {
+	return slices.Contains(strings.Fields(r.Known), label(string(n.Name)))
 }
 
 // restored reports whether the Node was made from a manifest of the instance's Node: it has the name that the cloud gave
 // the instance, and no kubelet has written its status, so that no machine runs under it.
 func restored(n cluster.Node, r Record) bool {
-	return len(n.Addresses) == 0 && n.SystemUUID == "" && n.Ready != cluster.StatusTrue && slices.Contains(strings.Fields(r.Known), label(string(n.Name)))
+	return len(n.Addresses) == 0 && n.SystemUUID == "" && n.Ready != cluster.StatusTrue && named(n, r)
 }
 
 // stranger reports whether the Node has neither a name nor an address of the instance. The
@@ -128,7 +133,7 @@ func stranger(n cluster.Node, r Record) bool {
 	if !slices.ContainsFunc(words, isAddress) || !slices.ContainsFunc(words, isName) || len(n.Addresses) == 0 {
 		return false
 	}
-	return !slices.Contains(words, label(string(n.Name))) && !slices.ContainsFunc(n.Addresses, func(a string) bool { return slices.Contains(words, a) })
+	return !named(n, r) && !slices.ContainsFunc(n.Addresses, func(a string) bool { return slices.Contains(words, a) })
 }
 
 // label is a name without its domain.
