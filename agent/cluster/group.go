@@ -120,6 +120,8 @@ type Template struct {
 	ZoneLabels []string `json:"zoneLabels,omitempty"`
 	// VolumeLimits is Node.VolumeLimits of the coming node, as its group's nodes show it.
 	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
+	// Source is what the next instance is started from; nil: the provider does not tell it.
+	Source Spec `json:"source,omitempty"`
 	// Unknown says why the template could not be resolved; such a group is never
 	// grown. Empty: the template is complete.
 	Unknown string `json:"unknown,omitempty"`
@@ -164,6 +166,8 @@ type Instance struct {
 	// Protected tells that the cloud is told not to pick it for its own scale-in.
 	Protected bool     `json:"protected,omitempty"`
 	Failure   *Failure `json:"failure,omitempty"`
+	// Source is what the instance was started from; nil: the provider does not tell it.
+	Source Spec `json:"source,omitempty"`
 	// Interruption tells that the cloud ends the machine of its own accord and drains
 	// nothing; its Phase is PhaseDeleting then. nil: it does not, or whoever does drains
 	// the node (Cluster API), or it is not known.

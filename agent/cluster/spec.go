@@ -1,0 +1,36 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Spec is what the cloud starts an instance from, by the name of the property: "image",
+// "user data", "instance type", "security groups" and so on, in the words of docs/scaling.md.
+// A value is compared as text, so that a provider writes lists sorted, and user data as a
+// digest without what changes from one join to the next (tokens, certificate hashes). A
+// property that the provider does not know has no entry. Instances that were started from
+// the same source share one map.
+type Spec map[string]string
+
+// Difference is one property in which an instance is not what its group would start today.
+type Difference struct {
+	Property string `json:"property"`
+	Is       string `json:"is"`
+	Wanted   string `json:"wanted"`
+}
+
+// Differences lists, sorted by name, the properties that both specs tell and in which they
+// differ. A property that one of them does not tell is no difference: nothing goes for what
+// is not known. Several wanted values with "|" between them are a choice.
+func (s Spec) Differences(wanted Spec) []Difference {
+	var out []Difference
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		is, told := s[name]
+		if told && is != wanted[name] && !slices.Contains(strings.Split(wanted[name], "|"), is) {
+			out = append(out, Difference{name, is, wanted[name]})
+		}
+	}
+	return out
+}
