@@ -16,122 +16,122 @@ import (
 
 const house = "github.com/autoscaler-agent/autoscaler-agent/"
 
-// floor is what the packages under a path may import. The longest path that is a
+// layer is what the packages under a path may import. The longest path that is a
 // prefix of a package's holds.
-type floor struct {
-	house     []string // packages of the house; "*" is all of them
+type layer struct {
+	house     []string // packages of the product; "*" is all of them
 	pure      bool     // standard library only, less net, os, clock, context and chance
 	clockless bool     // the clock is not read, whatever is imported
 	banned    []string // packages of the world, by prefix
 }
 
-// floors is DESIGN section 2 as a table.
-var floors = map[string]floor{
-	"agent/cluster":                         {pure: true},
-	"agent/decision":                        {pure: true, house: []string{"agent/cluster"}},
-	"agent/fit":                             {pure: true, house: []string{"agent/cluster", "agent/fit/labelindex"}},
-	"agent/fit/labelindex":                  {pure: true, house: []string{"agent/cluster"}},
-	"agent/binpack":                         {pure: true},
-	"agent/plan/internal/budget":            {pure: true, house: []string{"agent/binpack"}},
-	"agent/plan/internal/unchanged":         {pure: true, house: []string{"agent/cluster", "agent/decision"}},
-	"agent/plan/internal/daemons":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/fit"}},
-	"agent/plan/internal/round":             {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/fit/labelindex", "agent/plan/internal/budget", "agent/plan/internal/classcount", "agent/plan/internal/daemons", "agent/plan/internal/nodestart", "agent/plan/internal/unchanged"}},
-	"agent/plan/internal/classcount":        {pure: true},
-	"agent/plan/internal/nodestart":         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/fit", "agent/plan/internal/unchanged"}},
-	"agent/plan/internal/growth":            {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
-	"agent/plan/internal/burst":             {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
-	"agent/plan/internal/topology":          {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round"}},
-	"agent/plan/internal/packing":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/topology"}},
-	"agent/plan/internal/contents":          {pure: true, house: []string{"agent/cluster", "agent/plan/internal/round"}},
-	"agent/plan/internal/exchange":          {pure: true},
-	"agent/plan/internal/judge":             {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/budget", "agent/plan/internal/schedsim", "agent/plan/internal/topology", "agent/plan/internal/packing", "agent/plan/internal/contents", "agent/plan/internal/exchange"}},
-	"agent/plan/internal/scaleup":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/topology", "agent/plan/internal/packing", "agent/plan/internal/judge"}},
-	"agent/plan/internal/scaledown":         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/budget"}},
-	"agent/plan/internal/explain":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/scaleup", "agent/plan/internal/scaledown"}},
-	"agent/plan":                            {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/*"}},
-	"agent/plan/internal/schedsim":          {pure: true, house: []string{"agent/cluster", "agent/binpack", "agent/fit"}},
-	"agent/plan/plantest":                   {house: []string{"agent/cluster", "agent/plan/internal/schedsim"}, banned: []string{"k8s.io/", "net", "os"}},
-	"userdata":                              {pure: true, house: []string{"agent/cluster"}},
-	"userdata/leader":                       {clockless: true, house: []string{"userdata"}, banned: []string{"k8s.io/", "net/http", "os", "context"}},
-	"userdata/lint":                         {clockless: true, house: []string{"userdata", "userdata/lint/internal/*", "agent/lazyregexp"}, banned: []string{"k8s.io/", "net/http", "os", "context"}},
-	"userdata/lint/internal/jinja":          {pure: true, house: []string{"agent/lazyregexp"}},
-	"userdata/lint/internal/mail":           {pure: true, house: []string{"agent/lazyregexp"}},
-	"userdata/lint/internal/yaml11":         {clockless: true, house: []string{"agent/lazyregexp"}, banned: []string{"k8s.io/", "net", "os", "context"}},
-	"agent/heartbeat":                       {banned: []string{"k8s.io/", "net"}},
-	"agent/flight":                          {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
-	"agent/atomicfile":                      {banned: []string{"k8s.io/", "net"}},
-	"agent/textfile":                        {banned: []string{"k8s.io/", "net"}},
-	"agent/servingcert":                     {banned: []string{"k8s.io/client-go/kubernetes"}},
-	"agent/version":                         {banned: []string{"k8s.io/", "net", "os"}},
-	"agent/quantity":                        {banned: []string{"k8s.io/api/", "k8s.io/client-go", "net"}},
-	"agent/nodespec":                        {house: []string{"agent/cluster", "agent/quantity"}, banned: []string{"k8s.io/api/", "k8s.io/client-go", "net"}},
-	"agent/resourcelist":                    {house: []string{"agent/cluster"}, banned: []string{"k8s.io/client-go", "net"}},
-	"agent/groups":                          {house: []string{"agent/cluster", "agent/nodespec", "agent/provider", "agent/quantity", "agent/textfile"}, banned: []string{"k8s.io/client-go", "net"}},
-	"agent/provider":                        {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
-	"agent/provider/wrap":                   {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/", "net"}},
-	"agent/provider/all":                    {house: []string{"agent/cluster", "agent/provider", "agent/provider/*", "agent/provider/nova/section"}, banned: []string{"k8s.io/"}},
-	"agent/provider/asg":                    {house: []string{"agent/cluster", "agent/provider", "agent/provider/asg/*"}, banned: []string{"k8s.io/"}},
-	"agent/provider/asg/iampolicy":          {house: []string{"agent/provider/asg", "agent/provider/asg/awsapi"}, banned: []string{"k8s.io/"}},
-	"agent/provider/asg/template":           {house: []string{"agent/cluster", "agent/nodespec", "agent/provider", "agent/provider/asg/awsapi", "agent/quantity"}, banned: []string{"k8s.io/"}},
-	"agent/provider/asg/lifecycle":          {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
-	"agent/provider/asg/awsapi":             {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
-	"agent/provider/openstack":              {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
-	"agent/provider/nova":                   {house: []string{"agent/cluster", "agent/nodespec", "agent/provider", "agent/provider/openstack", "agent/provider/nova/section"}, banned: []string{"k8s.io/"}},
-	"agent/provider/nova/section":           {house: []string{"agent/lazyregexp", "agent/cluster", "agent/provider/openstack"}, banned: []string{"k8s.io/", "net"}},
-	"agent/provider/magnum":                 {house: []string{"agent/cluster", "agent/nodespec", "agent/provider", "agent/provider/openstack", "agent/quantity"}, banned: []string{"k8s.io/client-go"}},
-	"agent/provider/clusterapi":             {house: []string{"agent/cluster", "agent/nodespec", "agent/provider", "agent/provider/clusterapi/capi", "agent/quantity"}},
-	"agent/provider/clusterapi/capi":        {house: []string{"agent/cluster"}, banned: []string{"k8s.io/client-go/kubernetes/typed"}},
-	"agent/provider/externalgrpc":           {house: []string{"agent/cluster", "agent/nodespec", "agent/provider", "agent/provider/externalgrpc/protos", "agent/resourcelist"}, banned: []string{"k8s.io/client-go"}}, // a template is a core/v1 Node
-	"agent/provider/externalgrpc/protos":    {banned: []string{"k8s.io/"}},                                                                                                                                            // generated
-	"agent/provider/fake":                   {house: []string{"agent/cluster", "agent/provider", "agent/provider/wrap"}, banned: []string{"k8s.io/"}},
-	"agent/provider/providertest":           {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
-	"agent/provider/providertest/fakeworld": {house: []string{"agent/cluster", "agent/provider", "agent/provider/*"}, banned: []string{"k8s.io/"}},
-	"agent/lazyregexp":                      {pure: true},
-	"agent/goruntime":                       {banned: []string{"k8s.io/", "net"}},
-	"agent/kube":                            {},
-	"agent/kube/kubetest":                   {house: []string{"agent/kube"}},
-	"agent/apierror":                        {banned: []string{"k8s.io/api/", "k8s.io/client-go"}},
-	"agent/waiting":                         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/inventory"}},
-	"agent/inventory":                       {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/", "net"}},
-	"agent/observe/template":                {pure: true, house: []string{"agent/cluster"}},
-	"agent/observe/convert":                 {clockless: true, house: []string{"agent/cluster", "agent/resourcelist"}, banned: []string{"k8s.io/client-go", "net", "os", "context", "sync"}},
-	"agent/observe/volumes":                 {clockless: true, house: []string{"agent/cluster", "agent/observe/convert"}, banned: []string{"k8s.io/client-go", "net", "os", "context", "sync"}},
-	"agent/observe/store":                   {house: []string{"agent/cluster", "agent/observe/convert", "agent/observe/template", "agent/observe/volumes"}, banned: []string{"k8s.io/client-go", "net", "os", "context"}},
-	"agent/observe/priorities":              {house: []string{"agent/kube", "agent/cluster", "agent/observe/convert"}},
-	"agent/observe":                         {house: []string{"agent/kube", "agent/apierror", "agent/cluster", "agent/inventory", "agent/observe/store", "agent/observe/convert", "agent/observe/template"}},
-	"agent/act":                             {house: []string{"agent/kube", "agent/cluster", "agent/decision", "agent/provider", "agent/deadline", "agent/heartbeat"}},
-	"agent/joined":                          {house: []string{"agent/cluster", "agent/kube", "csrsigner/rules"}, banned: []string{"net", "os"}},
-	"agent/nojoin":                          {house: []string{"agent/cluster", "agent/decision", "bootstrap/console", "csrsigner/rules"}, banned: []string{"k8s.io/", "net", "os"}},
-	"agent/supervise":                       {house: []string{"agent/heartbeat"}, banned: []string{"k8s.io/"}},
-	"agent/report":                          {house: []string{"agent/kube", "agent/cluster", "agent/decision", "agent/plan", "agent/provider", "agent/act", "agent/apierror", "agent/version"}},
-	"agent/reload":                          {house: []string{"agent/config"}, banned: []string{"k8s.io/", "net"}},
-	"agent/history":                         {clockless: true, house: []string{"agent/cluster", "agent/decision"}, banned: []string{"k8s.io/", "net", "os", "context"}},
-	"agent/page":                            {pure: true, house: []string{"agent/history"}},
-	"agent/config":                          {house: []string{"agent/cluster", "agent/decision", "agent/election", "agent/groups", "agent/observe", "agent/plan", "agent/provider/all", "agent/quantity", "agent/textfile", "bootstrap", "csrsigner", "csrsigner/rules", "nodecleaner", "bootstrap/attest"}},
-	"agent/clients":                         {house: []string{"agent/kube", "userdata", "agent/apierror", "agent/cluster", "agent/config", "agent/election", "agent/groups", "agent/provider", "agent/provider/all", "agent/provider/asg", "agent/provider/nova", "agent/textfile", "agent/version", "bootstrap", "csrsigner", "csrsigner/rules"}},
-	"agent/statefile":                       {house: []string{"agent/atomicfile", "agent/cluster", "agent/config", "agent/decision", "agent/observe/template"}, banned: []string{"k8s.io/", "net"}},
-	"agent/doctor":                          {house: []string{"agent/kube", "agent/nojoin", "csrsigner/rules", "userdata", "agent/act", "agent/apierror", "agent/clients", "agent/cluster", "agent/config", "agent/election", "agent/observe/convert", "agent/observe/priorities", "agent/plan", "agent/provider", "agent/provider/all", "bootstrap", "bootstrap/attest", "bootstrap/secret", "csrsigner", "nodecleaner", "agent/servingcert"}},
-	"agent/install":                         {house: []string{"agent/kube", "agent/apierror", "agent/atomicfile", "agent/clients", "agent/config", "agent/provider/asg", "bootstrap", "bootstrap/attest", "bootstrap/secret", "units"}},
-	"units":                                 {},
-	"agent/localapi":                        {house: []string{"agent/cluster", "agent/config", "agent/nojoin", "agent/decision", "agent/election", "agent/flight", "agent/heartbeat", "agent/inventory", "agent/observe", "agent/observe/template", "agent/plan", "agent/report", "agent/version", "csrsigner", "nodecleaner", "nodecleaner/reaper", "agent/history", "agent/page"}},
-	"agent/oneshot":                         {house: []string{"agent/kube", "agent/nojoin", "csrsigner/rules", "userdata", "bootstrap", "bootstrap/console", "agent/clients", "agent/cluster", "agent/config", "agent/decision", "agent/election", "agent/groups", "agent/inventory", "agent/localapi", "agent/observe", "agent/observe/convert", "agent/observe/priorities", "agent/observe/template", "agent/plan", "agent/provider", "agent/provider/wrap", "agent/statefile", "csrsigner", "nodecleaner", "nodecleaner/reaper"}},
-	"agent/replay":                          {house: []string{"agent/config", "agent/decision", "agent/flight", "agent/localapi", "agent/plan"}, banned: []string{"os"}},
-	"agent/statusline":                      {house: []string{"agent/cluster", "agent/config", "agent/doctor", "agent/groups", "agent/provider/all", "agent/report"}, banned: []string{"k8s.io/", "net", "os"}},
-	"agent/deadline":                        {banned: []string{"k8s.io/", "net", "os"}},
-	"agent/election":                        {house: []string{"agent/kube", "agent/apierror", "agent/deadline", "agent/observe/convert", "agent/provider", "agent/provider/wrap"}},
-	"csrsigner/rules":                       {pure: true, house: []string{"agent/cluster"}},
-	"csrsigner/queue":                       {pure: true},
-	"csrsigner":                             {house: []string{"agent/kube", "agent/cluster", "agent/deadline", "agent/heartbeat", "agent/atomicfile", "agent/servingcert", "csrsigner/queue", "csrsigner/rules"}},
-	"nodecleaner/reaper":                    {pure: true, house: []string{"agent/cluster"}},
-	"nodecleaner":                           {house: []string{"agent/kube", "agent/cluster", "agent/deadline", "agent/heartbeat", "agent/atomicfile", "nodecleaner/reaper"}},
-	"bootstrap/attest":                      {house: []string{"agent/lazyregexp", "agent/cluster", "agent/atomicfile"}, banned: []string{"k8s.io/"}},
-	"bootstrap/console":                     {pure: true},
-	"bootstrap/ssm":                         {house: []string{"bootstrap"}, banned: []string{"k8s.io/"}},
-	"bootstrap/launchtemplate":              {house: []string{"bootstrap", "userdata"}, banned: []string{"k8s.io/"}},
-	"bootstrap/secret":                      {house: []string{"agent/kube", "bootstrap"}},
-	"bootstrap":                             {house: []string{"agent/kube", "agent/cluster", "agent/heartbeat", "agent/atomicfile", "agent/servingcert", "bootstrap/*", "agent/lazyregexp", "userdata"}},
-	"agent":                                 {house: []string{"*"}},
-	"cmd":                                   {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/agentsocket", "cmd/autoscaler-agent/joinfile", "cmd/autoscaler-agent/text", "cmd/autoscaler-agent/view", "agent/history", "agent/localapi", "agent/nojoin", "agent/oneshot", "agent/replay", "agent/report", "agent/supervise", "bootstrap/attest", "agent/textfile", "agent/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "agent/atomicfile", "agent/cluster", "agent/provider/asg", "agent/provider/asg/iampolicy", "userdata", "userdata/*", "agent/provider/magnum", "agent/provider/nova", "agent/provider/openstack", "cmd/autoscaler-agent/flagvalue"}, banned: []string{"k8s.io/client-go"}},
+// layers is DESIGN section 2 as a table.
+var layers = map[string]layer{
+	"agent/cluster":                      {pure: true},
+	"agent/decision":                     {pure: true, house: []string{"agent/cluster"}},
+	"agent/fit":                          {pure: true, house: []string{"agent/cluster", "agent/fit/labelindex"}},
+	"agent/fit/labelindex":               {pure: true, house: []string{"agent/cluster"}},
+	"agent/binpack":                      {pure: true},
+	"agent/plan/internal/budget":         {pure: true, house: []string{"agent/binpack"}},
+	"agent/plan/internal/unchanged":      {pure: true, house: []string{"agent/cluster", "agent/decision"}},
+	"agent/plan/internal/daemons":        {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/fit"}},
+	"agent/plan/internal/round":          {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/fit/labelindex", "agent/plan/internal/budget", "agent/plan/internal/classcount", "agent/plan/internal/daemons", "agent/plan/internal/nodestart", "agent/plan/internal/unchanged"}},
+	"agent/plan/internal/classcount":     {pure: true},
+	"agent/plan/internal/nodestart":      {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/fit", "agent/plan/internal/unchanged"}},
+	"agent/plan/internal/growth":         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
+	"agent/plan/internal/burst":          {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
+	"agent/plan/internal/topology":       {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round"}},
+	"agent/plan/internal/packing":        {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/topology"}},
+	"agent/plan/internal/contents":       {pure: true, house: []string{"agent/cluster", "agent/plan/internal/round"}},
+	"agent/plan/internal/exchange":       {pure: true},
+	"agent/plan/internal/judge":          {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/budget", "agent/plan/internal/schedsim", "agent/plan/internal/topology", "agent/plan/internal/packing", "agent/plan/internal/contents", "agent/plan/internal/exchange"}},
+	"agent/plan/internal/scaleup":        {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/topology", "agent/plan/internal/packing", "agent/plan/internal/judge"}},
+	"agent/plan/internal/scaledown":      {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/budget"}},
+	"agent/plan/internal/explain":        {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/scaleup", "agent/plan/internal/scaledown"}},
+	"agent/plan":                         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/*"}},
+	"agent/plan/internal/schedsim":       {pure: true, house: []string{"agent/cluster", "agent/binpack", "agent/fit"}},
+	"agent/plan/plantest":                {house: []string{"agent/cluster", "agent/plan/internal/schedsim"}, banned: []string{"k8s.io/", "net", "os"}},
+	"userdata":                           {pure: true, house: []string{"agent/cluster"}},
+	"userdata/leader":                    {clockless: true, house: []string{"userdata"}, banned: []string{"k8s.io/", "net/http", "os", "context"}},
+	"userdata/lint":                      {clockless: true, house: []string{"userdata", "userdata/lint/internal/*", "internal/lazyregexp"}, banned: []string{"k8s.io/", "net/http", "os", "context"}},
+	"userdata/lint/internal/jinja":       {pure: true, house: []string{"internal/lazyregexp"}},
+	"userdata/lint/internal/mail":        {pure: true, house: []string{"internal/lazyregexp"}},
+	"userdata/lint/internal/yaml11":      {clockless: true, house: []string{"internal/lazyregexp"}, banned: []string{"k8s.io/", "net", "os", "context"}},
+	"internal/heartbeat":                 {banned: []string{"k8s.io/", "net"}},
+	"internal/flight":                    {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
+	"internal/atomicfile":                {banned: []string{"k8s.io/", "net"}},
+	"internal/textfile":                  {banned: []string{"k8s.io/", "net"}},
+	"internal/servingcert":               {banned: []string{"k8s.io/client-go/kubernetes"}},
+	"internal/version":                   {banned: []string{"k8s.io/", "net", "os"}},
+	"internal/quantity":                  {banned: []string{"k8s.io/api/", "k8s.io/client-go", "net"}},
+	"internal/nodespec":                  {house: []string{"agent/cluster", "internal/quantity"}, banned: []string{"k8s.io/api/", "k8s.io/client-go", "net"}},
+	"internal/resourcelist":              {house: []string{"agent/cluster"}, banned: []string{"k8s.io/client-go", "net"}},
+	"agent/groups":                       {house: []string{"agent/cluster", "internal/nodespec", "agent/provider", "internal/quantity", "internal/textfile"}, banned: []string{"k8s.io/client-go", "net"}},
+	"agent/provider":                     {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
+	"agent/provider/wrap":                {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/", "net"}},
+	"agent/provider/all":                 {house: []string{"agent/cluster", "agent/provider", "agent/provider/*", "agent/provider/nova/section"}, banned: []string{"k8s.io/"}},
+	"agent/provider/asg":                 {house: []string{"agent/cluster", "agent/provider", "agent/provider/asg/*"}, banned: []string{"k8s.io/"}},
+	"agent/provider/asg/iampolicy":       {house: []string{"agent/provider/asg", "agent/provider/asg/awsapi"}, banned: []string{"k8s.io/"}},
+	"agent/provider/asg/template":        {house: []string{"agent/cluster", "internal/nodespec", "agent/provider", "agent/provider/asg/awsapi", "internal/quantity"}, banned: []string{"k8s.io/"}},
+	"agent/provider/asg/lifecycle":       {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
+	"agent/provider/asg/awsapi":          {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
+	"agent/provider/openstack":           {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
+	"agent/provider/nova":                {house: []string{"agent/cluster", "internal/nodespec", "agent/provider", "agent/provider/openstack", "agent/provider/nova/section"}, banned: []string{"k8s.io/"}},
+	"agent/provider/nova/section":        {house: []string{"internal/lazyregexp", "agent/cluster", "agent/provider/openstack"}, banned: []string{"k8s.io/", "net"}},
+	"agent/provider/magnum":              {house: []string{"agent/cluster", "internal/nodespec", "agent/provider", "agent/provider/openstack", "internal/quantity"}, banned: []string{"k8s.io/client-go"}},
+	"agent/provider/clusterapi":          {house: []string{"agent/cluster", "internal/nodespec", "agent/provider", "agent/provider/clusterapi/capi", "internal/quantity"}},
+	"agent/provider/clusterapi/capi":     {house: []string{"agent/cluster"}, banned: []string{"k8s.io/client-go/kubernetes/typed"}},
+	"agent/provider/externalgrpc":        {house: []string{"agent/cluster", "internal/nodespec", "agent/provider", "agent/provider/externalgrpc/protos", "internal/resourcelist"}, banned: []string{"k8s.io/client-go"}}, // a template is a core/v1 Node
+	"agent/provider/externalgrpc/protos": {banned: []string{"k8s.io/"}},                                                                                                                                                  // generated
+	"internal/testing/fake":              {house: []string{"agent/cluster", "agent/provider", "agent/provider/wrap"}, banned: []string{"k8s.io/"}},
+	"internal/testing/providertest":      {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
+	"internal/testing/fakeworld":         {house: []string{"agent/cluster", "agent/provider", "agent/provider/*", "internal/testing/*"}, banned: []string{"k8s.io/"}},
+	"internal/lazyregexp":                {pure: true},
+	"internal/goruntime":                 {banned: []string{"k8s.io/", "net"}},
+	"internal/kube":                      {},
+	"internal/testing/kubetest":          {house: []string{"internal/kube"}},
+	"internal/apierror":                  {banned: []string{"k8s.io/api/", "k8s.io/client-go"}},
+	"agent/inventory/waiting":            {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/inventory"}},
+	"agent/inventory":                    {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/", "net"}},
+	"agent/observe/template":             {pure: true, house: []string{"agent/cluster"}},
+	"agent/observe/convert":              {clockless: true, house: []string{"agent/cluster", "internal/resourcelist"}, banned: []string{"k8s.io/client-go", "net", "os", "context", "sync"}},
+	"agent/observe/volumes":              {clockless: true, house: []string{"agent/cluster", "agent/observe/convert"}, banned: []string{"k8s.io/client-go", "net", "os", "context", "sync"}},
+	"agent/observe/store":                {house: []string{"agent/cluster", "agent/observe/convert", "agent/observe/template", "agent/observe/volumes"}, banned: []string{"k8s.io/client-go", "net", "os", "context"}},
+	"agent/observe/priorities":           {house: []string{"internal/kube", "agent/cluster", "agent/observe/convert"}},
+	"agent/observe":                      {house: []string{"internal/kube", "internal/apierror", "agent/cluster", "agent/inventory", "agent/observe/store", "agent/observe/convert", "agent/observe/template"}},
+	"agent/act":                          {house: []string{"internal/kube", "agent/cluster", "agent/decision", "agent/provider", "internal/deadline", "internal/heartbeat"}},
+	"csrsigner/joined":                   {house: []string{"agent/cluster", "internal/kube", "csrsigner/rules"}, banned: []string{"net", "os"}},
+	"agent/nojoin":                       {house: []string{"agent/cluster", "agent/decision", "bootstrap/console", "csrsigner/rules"}, banned: []string{"k8s.io/", "net", "os"}},
+	"internal/supervise":                 {house: []string{"internal/heartbeat"}, banned: []string{"k8s.io/"}},
+	"agent/report":                       {house: []string{"internal/kube", "agent/cluster", "agent/decision", "agent/plan", "agent/provider", "agent/act", "internal/apierror", "internal/version"}},
+	"agent/config/reload":                {house: []string{"agent/config"}, banned: []string{"k8s.io/", "net"}},
+	"agent/history":                      {clockless: true, house: []string{"agent/cluster", "agent/decision"}, banned: []string{"k8s.io/", "net", "os", "context"}},
+	"agent/page":                         {pure: true, house: []string{"agent/history"}},
+	"agent/config":                       {house: []string{"agent/cluster", "agent/decision", "agent/election", "agent/groups", "agent/observe", "agent/plan", "agent/provider/all", "internal/quantity", "internal/textfile", "bootstrap", "csrsigner", "csrsigner/rules", "nodecleaner", "bootstrap/attest"}},
+	"agent/clients":                      {house: []string{"internal/kube", "userdata", "internal/apierror", "agent/cluster", "agent/config", "agent/election", "agent/groups", "agent/provider", "agent/provider/all", "agent/provider/asg", "agent/provider/nova", "internal/textfile", "internal/version", "bootstrap", "csrsigner", "csrsigner/rules"}},
+	"agent/statefile":                    {house: []string{"internal/atomicfile", "agent/cluster", "agent/config", "agent/decision", "agent/observe/template"}, banned: []string{"k8s.io/", "net"}},
+	"agent/doctor":                       {house: []string{"internal/kube", "agent/nojoin", "csrsigner/rules", "userdata", "agent/act", "internal/apierror", "agent/clients", "agent/cluster", "agent/config", "agent/election", "agent/observe/convert", "agent/observe/priorities", "agent/plan", "agent/provider", "agent/provider/all", "bootstrap", "bootstrap/attest", "bootstrap/secret", "csrsigner", "nodecleaner", "internal/servingcert"}},
+	"agent/install":                      {house: []string{"internal/kube", "internal/apierror", "internal/atomicfile", "agent/clients", "agent/config", "agent/provider/asg", "bootstrap", "bootstrap/attest", "bootstrap/secret", "units"}},
+	"units":                              {},
+	"agent/localapi":                     {house: []string{"agent/cluster", "agent/config", "agent/nojoin", "agent/decision", "agent/election", "internal/flight", "internal/heartbeat", "agent/inventory", "agent/observe", "agent/observe/template", "agent/plan", "agent/report", "internal/version", "csrsigner", "nodecleaner", "nodecleaner/reaper", "agent/history", "agent/page"}},
+	"agent/oneshot":                      {house: []string{"internal/kube", "agent/nojoin", "csrsigner/rules", "userdata", "bootstrap", "bootstrap/console", "agent/clients", "agent/cluster", "agent/config", "agent/decision", "agent/election", "agent/groups", "agent/inventory", "agent/localapi", "agent/observe", "agent/observe/convert", "agent/observe/priorities", "agent/observe/template", "agent/plan", "agent/provider", "agent/provider/wrap", "agent/statefile", "csrsigner", "nodecleaner", "nodecleaner/reaper"}},
+	"agent/replay":                       {house: []string{"agent/config", "agent/decision", "internal/flight", "agent/localapi", "agent/plan"}, banned: []string{"os"}},
+	"agent/statusline":                   {house: []string{"agent/cluster", "agent/config", "agent/doctor", "agent/groups", "agent/provider/all", "agent/report"}, banned: []string{"k8s.io/", "net", "os"}},
+	"internal/deadline":                  {banned: []string{"k8s.io/", "net", "os"}},
+	"agent/election":                     {house: []string{"internal/kube", "internal/apierror", "internal/deadline", "agent/observe/convert", "agent/provider", "agent/provider/wrap"}},
+	"csrsigner/rules":                    {pure: true, house: []string{"agent/cluster"}},
+	"csrsigner/queue":                    {pure: true},
+	"csrsigner":                          {house: []string{"internal/kube", "agent/cluster", "internal/deadline", "internal/heartbeat", "internal/atomicfile", "internal/servingcert", "csrsigner/queue", "csrsigner/rules"}},
+	"nodecleaner/reaper":                 {pure: true, house: []string{"agent/cluster"}},
+	"nodecleaner":                        {house: []string{"internal/kube", "agent/cluster", "internal/deadline", "internal/heartbeat", "internal/atomicfile", "nodecleaner/reaper"}},
+	"bootstrap/attest":                   {house: []string{"internal/lazyregexp", "agent/cluster", "internal/atomicfile"}, banned: []string{"k8s.io/"}},
+	"bootstrap/console":                  {pure: true},
+	"bootstrap/ssm":                      {house: []string{"bootstrap"}, banned: []string{"k8s.io/"}},
+	"bootstrap/launchtemplate":           {house: []string{"bootstrap", "userdata"}, banned: []string{"k8s.io/"}},
+	"bootstrap/secret":                   {house: []string{"internal/kube", "bootstrap"}},
+	"bootstrap":                          {house: []string{"internal/kube", "agent/cluster", "internal/heartbeat", "internal/atomicfile", "internal/servingcert", "bootstrap/*", "internal/lazyregexp", "userdata"}},
+	"agent":                              {house: []string{"*"}},
+	"cmd":                                {house: []string{"agent", "agent/config", "agent/decision", "agent/doctor", "agent/install", "cmd/autoscaler-agent/agentsocket", "cmd/autoscaler-agent/joinfile", "cmd/autoscaler-agent/text", "cmd/autoscaler-agent/view", "agent/history", "agent/localapi", "agent/nojoin", "agent/oneshot", "agent/replay", "agent/report", "internal/supervise", "bootstrap/attest", "internal/textfile", "internal/version", "csrsigner", "csrsigner/rules", "nodecleaner", "nodecleaner/reaper", "internal/atomicfile", "agent/cluster", "agent/provider/asg", "agent/provider/asg/iampolicy", "userdata", "userdata/*", "agent/provider/magnum", "agent/provider/nova", "agent/provider/openstack", "cmd/autoscaler-agent/flagvalue"}, banned: []string{"k8s.io/client-go"}},
 }
 
 // impure are the imports that a pure file must not have. math/rand and text/template
@@ -141,23 +141,23 @@ var impure = []string{"net", "net/http", "os", "os/exec", "os/signal", "syscall"
 	"text/template", "html/template", "unsafe", "log", "log/slog", "runtime", "plugin", "io/fs", "path/filepath"}
 
 // heavy are the packages of client-go that link every API group or its fakes: 9 MB of the
-// binary and 5 MB of resident memory. agent/kube is in their place; its tests compare both.
+// binary and 5 MB of resident memory. internal/kube is in their place; its tests compare both.
 var heavy = []string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/informers", "k8s.io/client-go/discovery", "k8s.io/client-go/gentype", "k8s.io/client-go/tools/leaderelection"}
 
-func ruleOf(pkg string) (floor, bool) {
+func ruleOf(pkg string) (layer, bool) {
 	for p := pkg; p != "."; p = path.Dir(p) {
-		if f, ok := floors[p]; ok {
+		if f, ok := layers[p]; ok {
 			return f, p == pkg || p == "cmd"
 		}
 	}
-	return floor{}, false
+	return layer{}, false
 }
 
 // importFaults judges one file of a package by its imports.
 func importFaults(pkg, file string, imports []string) []string {
 	rule, exact := ruleOf(pkg)
 	if !exact {
-		return []string{fmt.Sprintf("%s: package %s has no floor: give it one in agent/imports_test.go", file, pkg)}
+		return []string{fmt.Sprintf("%s: package %s is in no layer: put it into one in agent/imports_test.go", file, pkg)}
 	}
 	pure := rule.pure || path.Base(file) == "decide.go"
 	var faults []string
@@ -165,13 +165,13 @@ func importFaults(pkg, file string, imports []string) []string {
 	for _, imp := range imports {
 		if inner, ok := strings.CutPrefix(imp, house); ok {
 			if !allowed(rule.house, inner) {
-				fault(imp, "not on a floor below")
+				fault(imp, "not in a layer below")
 			}
 			continue
 		}
 		for _, h := range heavy {
-			if pkg != "agent/kube/kubetest" && (imp == h || strings.HasPrefix(imp, h+"/")) {
-				fault(imp, "it links every API group: agent/kube has those in use")
+			if pkg != "internal/testing/kubetest" && (imp == h || strings.HasPrefix(imp, h+"/")) {
+				fault(imp, "it links every API group: internal/kube has those in use")
 			}
 		}
 		if pure && strings.Contains(strings.Split(imp, "/")[0], ".") {
@@ -182,7 +182,7 @@ func importFaults(pkg, file string, imports []string) []string {
 		}
 		for _, b := range rule.banned {
 			if imp == b || strings.HasPrefix(imp, strings.TrimSuffix(b, "/")+"/") {
-				fault(imp, "banned on this floor")
+				fault(imp, "banned in this layer")
 			}
 		}
 	}
@@ -268,7 +268,7 @@ func sources(t *testing.T) []source {
 	return out
 }
 
-func TestFloors(t *testing.T) {
+func TestLayers(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, f := range importFaults(s.pkg, s.file, s.imports()) {
 			t.Error(f)
@@ -276,7 +276,7 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-func TestFloorsBite(t *testing.T) {
+func TestLayersBite(t *testing.T) {
 	for _, c := range []struct{ pkg, file, imp string }{
 		{"agent/cluster", "agent/cluster/x.go", "net"},
 		{"agent/cluster", "agent/cluster/x.go", "k8s.io/api/core/v1"},
@@ -293,7 +293,7 @@ func TestFloorsBite(t *testing.T) {
 		{"userdata", "userdata/x.go", "text/template"},
 		{"agent/provider", "agent/provider/x.go", "net/http"},
 		{"agent/provider/asg", "agent/provider/asg/x.go", "k8s.io/client-go/kubernetes"},
-		{"agent/provider/asg", "agent/provider/asg/x.go", house + "agent/provider/fake"},
+		{"agent/provider/asg", "agent/provider/asg/x.go", house + "internal/testing/fake"},
 		{"agent/observe", "agent/observe/x.go", house + "agent/plan"},
 		{"agent/observe", "agent/observe/x.go", house + "agent/provider"},
 		{"agent/observe/store", "agent/observe/store/x.go", house + "agent/inventory"},
@@ -314,7 +314,7 @@ func TestFloorsBite(t *testing.T) {
 		{"agent/act", "agent/act/x.go", "k8s.io/client-go/kubernetes"},
 		{"agent/clients", "agent/clients/x.go", "k8s.io/client-go/kubernetes/typed/core/v1"},
 		{"agent/election", "agent/election/x.go", "k8s.io/client-go/tools/leaderelection/resourcelock"},
-		{"agent/act", "agent/act/x.go", house + "agent/kube/kubetest"},
+		{"agent/act", "agent/act/x.go", house + "internal/testing/kubetest"},
 		{"agent/helpers", "agent/helpers/x.go", "fmt"},
 	} {
 		if len(importFaults(c.pkg, c.file, []string{c.imp})) == 0 {

@@ -11,16 +11,16 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory/waiting"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/nojoin"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/statefile"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/waiting"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/flight"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 )
 
 // recordPods is the largest number of pods in a Snapshot that the flight recorder

@@ -8,9 +8,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/supervise"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/supervise"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
 

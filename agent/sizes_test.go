@@ -3,6 +3,8 @@ package agent
 import (
 	"go/ast"
 	"go/token"
+	"os"
+	"strings"
 	"testing"
 )
 
@@ -12,12 +14,20 @@ const (
 	functionLines = 60
 	fileLines     = 400
 	packageLines  = 2500
+	// A package of fewer lines than smallPackage is a file of another, unless its doc says why it is apart.
+	smallPackage = 60
+	// The listing of agent/ is read like a table of contents.
+	agentFolders = 25
 )
+
+const reasonApart = "Small and apart:"
 
 // TestSizes measures the product.
 func TestSizes(t *testing.T) {
-	lines := map[string]int{}
+	lines, all, apart := map[string]int{}, map[string]int{}, map[string]bool{}
 	for _, s := range sources(t) {
+		all[s.pkg] += s.fset.File(s.ast.Pos()).LineCount()
+		apart[s.pkg] = apart[s.pkg] || strings.Contains(s.ast.Doc.Text(), reasonApart)
 		if ast.IsGenerated(s.ast) {
 			continue
 		}
@@ -38,6 +48,26 @@ func TestSizes(t *testing.T) {
 		if n > packageLines {
 			t.Errorf("%s has %d lines, more than %d: a part of it is a package of its own", pkg, n, packageLines)
 		}
+		if all[pkg] < smallPackage && !apart[pkg] {
+			t.Errorf("%s has %d lines: make it a file of another package, or write into its doc why it is a package (%q)", pkg, n, reasonApart)
+		}
+	}
+}
+
+// TestAgentFolders counts the folders of agent/.
+func TestAgentFolders(t *testing.T) {
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, e := range entries {
+		if e.IsDir() {
+			n++
+		}
+	}
+	if n > agentFolders {
+		t.Errorf("agent/ has %d folders, more than %d: what the services share is in internal/", n, agentFolders)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
 )
 
 // Config is read from AUTOSCALER_BOOTSTRAP_* (envconfig, nested by package agent).

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/atomicfile"
 )
 
 // A Sink is a place where workers find join information, beside the file.

@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/servingcert"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/servingcert"
 )
 
 // ReadForbidden gathers what rule R9 protects: the names and addresses of the API

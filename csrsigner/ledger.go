@@ -12,9 +12,9 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/atomicfile"
 )
 
 // ledger remembers which instance got its client certificate (J13): one for each, ever.

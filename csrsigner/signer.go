@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/queue"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // Inventory is the cloud as the scaler reads it.

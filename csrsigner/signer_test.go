@@ -24,9 +24,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
 // cloud is an inventory that counts its reads.

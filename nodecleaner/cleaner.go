@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 

@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/deadline"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/deadline"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 

@@ -15,7 +15,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 

@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // Kept is one manifest of a deleted Node.

@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 

@@ -1,5 +1,5 @@
 // Package units holds the unit files and the Kubernetes manifests of the agent, so that
-// `autoscaler-agent install` needs no file beside the binary. It refuses to
+// `autoscaler-agent install` needs no file beside the binary. Small and apart: go:embed reads files of its own directory only. It refuses to
 // interpret them: package install does.
 package units
 

@@ -2,7 +2,7 @@
 // a short POSIX shell script that installs what is missing, writes a kubeadm
 // JoinConfiguration and joins the cluster.
 //
-// Floor 1. Render is a function of its Spec: equal input gives equal bytes, so
+// Layer 1. Render is a function of its Spec: equal input gives equal bytes, so
 // that a digest of the output can key a node template. The package refuses to do
 // I/O, to read a clock, the environment or files, to guess a setting it was not
 // given, and to let any value reach the shell or YAML other than through a

@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/deadline"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/deadline"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // Limits of one action and of how many are under way at once.

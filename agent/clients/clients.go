@@ -12,8 +12,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 )
 
 // Rest reads the kubeconfig, or the pod's own account where there is none and

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/textfile"
 )
 
 // mostKubeconfig is more than any kubeconfig has.

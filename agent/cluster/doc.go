@@ -1,7 +1,7 @@
 // Package cluster holds the nouns of the house: node groups, instances, nodes,
 // pod classes, pods and the Snapshot that carries one moment of all of them.
 //
-// Floor 0. It imports nothing but the standard library, holds values and
+// Layer 0. It imports nothing but the standard library, holds values and
 // arithmetic on values, and refuses to do I/O, to read a clock, to use chance or
 // to decide anything. Kubernetes' own types are converted to these by
 // agent/observe, once per object and version: k8s.io/api/core/v1 drags in 269

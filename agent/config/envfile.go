@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/textfile"
 )
 
 // EnvFile is the environment file of the unit (EnvironmentFile=), which every command reads

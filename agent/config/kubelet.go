@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/quantity"
 )
 
 // Kubelet is what the workers' kubelets keep back. The generated user data

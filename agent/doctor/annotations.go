@@ -7,9 +7,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/apierror"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // Pods are listed so many at once, and so many of them are named.

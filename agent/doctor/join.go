@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // checkProtected reads what no worker may have in a certificate (R9), as csrsigner does,

@@ -21,7 +21,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 const (

@@ -6,9 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/nojoin"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // checkRenamed names the Nodes that get no news because their machines answer under other names.

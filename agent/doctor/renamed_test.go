@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
 // TestCheckRenamed: a Node is named whose machine answers as another Ready Node, by provider ID or by

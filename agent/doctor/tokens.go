@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // checkTokens names the tokens of others, by which machines join past the agent.

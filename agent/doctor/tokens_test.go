@@ -14,8 +14,8 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
 // TestCheckTokens: a token of others that never expires is a warning that names it; one whose

@@ -14,8 +14,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
 // elect starts the campaign of one agent on the store, until the returned function is

@@ -10,9 +10,9 @@ import (
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/deadline"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/apierror"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/deadline"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // Config is the election's part of the configuration; the defaults are Cluster

@@ -13,8 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // AnnotationWrites is on the agent's own Lease: the changes that the leader asks the

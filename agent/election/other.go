@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // OtherLease is the Lease of an in-cluster Cluster Autoscaler, in the same

@@ -1,7 +1,7 @@
 // Package fit answers one question: would kube-scheduler's filters put a pod of
 // this class on this node?
 //
-// Floor 1, pure. It judges with the semantics of kube-scheduler 1.36, and from F7 on
+// Layer 1, pure. It judges with the semantics of kube-scheduler 1.36, and from F7 on
 // in its very words:
 //
 //   - Refused and Passes, of a class and a NodeInfo: cordons, spec.nodeName, taints,

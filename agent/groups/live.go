@@ -14,7 +14,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/textfile"
 )
 
 // lookEvery is how often the file is looked at; a look is one stat.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/nodespec"
 )
 
 // Parse reads groups.yaml. The error joins every mistake: its place, such as

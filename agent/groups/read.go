@@ -13,8 +13,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/nodespec"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/quantity"
 )
 
 // reader walks a document and collects every mistake with its place.

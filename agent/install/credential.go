@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 const (

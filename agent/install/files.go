@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/units"
 )
 

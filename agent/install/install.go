@@ -14,9 +14,9 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/secret"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // AdminConf is kubeadm's kubeconfig.

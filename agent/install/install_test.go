@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/secret"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
 // bare is a machine without systemd or Kubernetes.

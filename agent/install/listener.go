@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/atomicfile"
 )
 
 // authorityKeyFile is the key of attest.AuthorityFile.

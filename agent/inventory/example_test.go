@@ -11,7 +11,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/fake"
 )
 
 // A failed read returns the error and the last good facts, marked Stale.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 )
 
 // metrics answers on the address of the metrics: /metrics, /healthz (alive), /readyz

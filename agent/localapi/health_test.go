@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/heartbeat"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
-	cloud "github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/heartbeat"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
+	cloud "github.com/autoscaler-agent/autoscaler-agent/internal/testing/fake"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
 // idle is a server of an agent whose caches are empty and whose cloud has one group.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 )
 
 // Status is what the local API tells under /status.

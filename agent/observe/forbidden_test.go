@@ -15,11 +15,11 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
-	cloud "github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
+	cloud "github.com/autoscaler-agent/autoscaler-agent/internal/testing/fake"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
 // TestForbiddenWatches: a ClusterRole from before LimitRanges and RuntimeClasses were read must

@@ -19,9 +19,9 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // Config is the part of the configuration with the environment names

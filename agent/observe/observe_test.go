@@ -14,11 +14,11 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
-	cloud "github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
+	cloud "github.com/autoscaler-agent/autoscaler-agent/internal/testing/fake"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
 // start returns a synced Observer of the objects and of a cloud with one group.

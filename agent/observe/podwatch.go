@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // podWatch keeps the pods of the store current. An informer would hold every pod a second

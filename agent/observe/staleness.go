@@ -9,7 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/apierror"
 )
 
 // watchFailure is the last error of one watch.

@@ -11,9 +11,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // ExplainCSR judges a certificate request once with clients of its own, as the running

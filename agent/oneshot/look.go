@@ -13,7 +13,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
@@ -21,6 +20,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/statefile"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // Plan looks at the cluster and the cloud once, with clients of its own, and

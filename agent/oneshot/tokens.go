@@ -6,8 +6,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // JoinToken is a join token without its secret.

@@ -1,7 +1,7 @@
 // Package plan decides: Decide(Snapshot, Memory, Policy) is a function of three
 // values that returns a Plan and the next Memory.
 //
-// Layer 6, the top of the engine: the list of steps and the cached decision. Equal inputs give equal outputs, whatever the order of slices. It
+// Layer 1, the top of the engine: the list of steps and the cached decision. Equal inputs give equal outputs, whatever the order of slices. It
 // refuses to do I/O, to read a clock (time is Snapshot.Now), to use global chance,
 // and to delete anything on stale facts. Effects are values: agent/act carries
 // them out, re-checking each.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/flight"
 )
 
 // TestFoundRounds plays the sequences of rounds in which an Engine once said something else than

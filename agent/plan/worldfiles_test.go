@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/flight"
 )
 
 var keep = flag.String("keep", "", "write the world of someWorld's two seeds (A,B) to testdata/worlds, where TestFoundWorlds finds it")

@@ -1,5 +1,5 @@
 // Package replay decides recorded rounds once more, as they were or by another policy, and
-// says what differs. The flight recorder (agent/flight) wrote them.
+// says what differs. The flight recorder (internal/flight) wrote them.
 //
 // It refuses to look at a cluster or a cloud: a round holds everything that was decided on.
 package replay
@@ -17,9 +17,9 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/flight"
 )
 
 // Round is one recorded round, decided once more.

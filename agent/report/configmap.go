@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/apierror"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // When the status ConfigMap is written: on a change, but no sooner than statusApart

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 )
 
 // registrar makes metrics in a registry. Names that are taken are a mistake of this

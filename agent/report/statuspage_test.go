@@ -15,7 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
 func TestStatusPage(t *testing.T) {

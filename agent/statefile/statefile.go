@@ -15,11 +15,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/atomicfile"
 )
 
 // version changes when a field changes its meaning; a file of another version

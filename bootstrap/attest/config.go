@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
 )
 
 // Config is read from AUTOSCALER_BOOTSTRAP_ATTEST_* (envconfig, nested by bootstrap).

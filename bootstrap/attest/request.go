@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
 )
 
 // Request is what a machine sends. Everything else of the request to STS is the

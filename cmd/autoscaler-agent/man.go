@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 )
 
 // The command man is in no shipped binary, because it brings a Markdown parser

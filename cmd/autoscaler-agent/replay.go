@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/replay"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/textfile"
 )
 
 func replayCommand() *cobra.Command {

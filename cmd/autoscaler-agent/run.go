@@ -11,7 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/supervise"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/supervise"
 )
 
 func runCommand() *cobra.Command {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/agentsocket"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/atomicfile"
 )
 
 func statusCommand() *cobra.Command {

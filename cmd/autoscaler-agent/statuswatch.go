@@ -7,11 +7,11 @@ import (
 	"io"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/agentsocket"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/atomicfile"
 )
 
 // writePage writes the running agent's page to a file that only its owner reads: it names

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/joinfile"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/textfile"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata/lint"
 )

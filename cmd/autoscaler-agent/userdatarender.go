@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/joinfile"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/textfile"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 

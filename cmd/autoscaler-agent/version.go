@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 )
 
 func versionCommand() *cobra.Command {

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 
 	"github.com/autoscaler-agent/autoscaler-agent/userdata/lint/internal/jinja"

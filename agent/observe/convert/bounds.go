@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/resourcelist"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/resourcelist"
 )
 
 // The API server takes objects of 1.5 MB from everybody who may make pods, and 2,500 pods with 2,400

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/resourcelist"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/resourcelist"
 )
 
 // keptAnnotations are the annotations that a decision may depend on; all others are

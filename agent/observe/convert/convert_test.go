@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/resourcelist"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/resourcelist"
 )
 
 func list(pairs ...string) corev1.ResourceList {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/resourcelist"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/resourcelist"
 )
 
 // The defaults of kube-scheduler's scores for a container that names no request

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
 // ConfigMapName is the ConfigMap of Cluster Autoscaler's priority expander; the map is

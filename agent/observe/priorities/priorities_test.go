@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube/kubetest"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
 func TestParsePriorities(t *testing.T) {

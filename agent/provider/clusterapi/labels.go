@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/nodespec"
 )
 
 // reaches tells whether Cluster API copies a label from a Machine to its Node: labels of

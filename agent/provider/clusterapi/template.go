@@ -15,10 +15,10 @@ import (
 	"sync"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi/capi"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/quantity"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/nodespec"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/quantity"
 )
 
 // draft is a template under construction.

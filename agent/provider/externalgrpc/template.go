@@ -13,10 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc/protos"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/resourcelist"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/nodespec"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/resourcelist"
 )
 
 // describe reads the optional facts of a group: template, options and price.

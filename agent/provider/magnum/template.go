@@ -18,9 +18,9 @@ import (
 	flavorapi "github.com/gophercloud/gophercloud/v2/openstack/compute/v2/flavors"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/nodespec"
 )
 
 // flavorLife is how long a flavor's name is taken to mean the same flavor. A flavor

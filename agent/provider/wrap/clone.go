@@ -12,7 +12,7 @@ import (
 func Clone(g cluster.NodeGroup) cluster.NodeGroup {
 	t := &g.Template
 	t.Labels, t.Taints, t.VolumeLimits = maps.Clone(t.Labels), slices.Clone(t.Taints), maps.Clone(t.VolumeLimits)
-	t.Zones, t.ZoneLabels = slices.Clone(t.Zones), slices.Clone(t.ZoneLabels)
+	t.Zones, t.ZoneLabels, t.Source = slices.Clone(t.Zones), slices.Clone(t.ZoneLabels), maps.Clone(t.Source)
 	t.Capacity.Extended, t.Allocatable.Extended = maps.Clone(t.Capacity.Extended), maps.Clone(t.Allocatable.Extended)
 	o := &g.Options
 	o.ScaleDownUtilization, o.ScaleDownUnneededTime = clone(o.ScaleDownUtilization), clone(o.ScaleDownUnneededTime)
@@ -24,7 +24,7 @@ func Clone(g cluster.NodeGroup) cluster.NodeGroup {
 	for i := range g.Instances {
 		in := &g.Instances[i]
 		in.NodeNames, in.Names, in.Addresses = slices.Clone(in.NodeNames), slices.Clone(in.Names), slices.Clone(in.Addresses)
-		in.Failure, in.Interruption = clone(in.Failure), clone(in.Interruption)
+		in.Failure, in.Interruption, in.Source = clone(in.Failure), clone(in.Interruption), maps.Clone(in.Source)
 	}
 	return g
 }

@@ -10,10 +10,10 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest/fakeworld"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/fake"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/fakeworld"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/providertest"
 )
 
 var ctx = context.Background()

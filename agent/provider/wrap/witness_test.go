@@ -9,8 +9,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/fake"
 )
 
 // voice is a cloud that says what it is told to say.

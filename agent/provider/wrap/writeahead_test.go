@@ -10,8 +10,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/fake"
 )
 
 // aheadOf makes a fake cloud of one group with two machines, behind a WriteAhead.

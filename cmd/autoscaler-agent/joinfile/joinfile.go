@@ -11,7 +11,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/textfile"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/textfile"
 )
 
 // most is more than any join information has.

@@ -7,7 +7,7 @@ package view
 import (
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/version"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata/lint"
 )

@@ -12,7 +12,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/providertest"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 )

@@ -13,8 +13,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest/fakeworld"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/fakeworld"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/providertest"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	plugin "github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/externalgrpc"
 )

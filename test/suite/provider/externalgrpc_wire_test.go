@@ -17,9 +17,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc/protos"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/providertest/fakeworld"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/fake"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/fakeworld"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/providertest"
 	plugin "github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/externalgrpc"
 )
 

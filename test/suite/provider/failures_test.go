@@ -13,8 +13,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
-	memory "github.com/autoscaler-agent/autoscaler-agent/agent/provider/fake"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
+	memory "github.com/autoscaler-agent/autoscaler-agent/internal/testing/fake"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 )
 

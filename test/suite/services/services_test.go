@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/kube"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
 )

@@ -1,5 +1,5 @@
 // Package budget has the parts of a round that search, and the budget of each in steps. Steps are
-// counted and not timed, so that equal inputs give equal outputs on any machine. It refuses to
+// counted and not timed, so that equal inputs give equal outputs on any machine. Small and apart: every searching part of the engine counts by it. It refuses to
 // know what a part searches for, and to read a clock.
 package budget
 

@@ -1,4 +1,5 @@
-// Package classcount counts the pods of nodes by class. It refuses to know what a pod is.
+// Package classcount counts the pods of nodes by class. Small and apart: its counters know no type
+// of the round. It refuses to know what a pod is.
 package classcount
 
 import "slices"

@@ -1,4 +1,4 @@
-// Package contents reads from the Memory which waiting pods count on which upcoming machine: Of(round.State). Layer 5, pure. It
+// Package contents reads from the Memory which waiting pods count on which upcoming machine: Of(round.State). Layer 1, pure. It
 // refuses to say whether they have room there.
 package contents
 

@@ -1,5 +1,5 @@
 // Package exchange lists the steps of a local search among purchases: Saving(cost, groups, machines) and Equal(cost, groups,
-// machines). An exchange takes machines of one group away and brings some of another, or none. Layer 5, pure. It refuses to know
+// machines). An exchange takes machines of one group away and brings some of another, or none. Layer 1, pure. It refuses to know
 // what a purchase is for: whether one is better afterwards is for the caller to see.
 package exchange
 

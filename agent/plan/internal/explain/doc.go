@@ -2,6 +2,6 @@
 // cannot change.
 //
 // Explain reads one round at three moments and asks the engine's own functions, so that it
-// never says anything else than the plan. There is no algorithm of its own. Layer 5. It
+// never says anything else than the plan. There is no algorithm of its own. Layer 1. It
 // refuses to decide and to guess: it judges nothing that the round did not judge.
 package explain

@@ -4,7 +4,7 @@
 //
 // New begins a round; its steps are called by agent/plan in the order of agent/plan's
 // list. Cache is what one round worked out for the next one (indexes by pointer identity,
-// so that a round costs what changed). Layer 2. It refuses to decide: whether a group may grow is
+// so that a round costs what changed). Layer 1. It refuses to decide: whether a group may grow is
 // for growth, which group grows for scaleup, which node or instance goes for scaledown. It
 // never writes to the Snapshot.
 package round

@@ -4,7 +4,7 @@
 //
 // Relocation is first fit with a cursor for every class of pods (next fit with restarts;
 // Johnson, "Fast algorithms for bin packing", 1974): room only shrinks within a round, so
-// that no node is looked at twice for one class. Layer 4. It refuses to evict against a
+// that no node is looked at twice for one class. Layer 1. It refuses to evict against a
 // PodDisruptionBudget, to drain a node on stale facts, and to touch a node that somebody
 // else cordoned.
 //

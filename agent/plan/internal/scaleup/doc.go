@@ -5,7 +5,7 @@
 // that, in which it is not known whom upcoming machines are for, or whose expander does not
 // go by prices, are packed (package packing); the packing is judged where that can be done.
 // Decide applies the Solution, remembers for whom machines are upcoming, and writes the Plan.
-// Layer 6. It refuses to remove anything, to buy beyond
+// Layer 1. It refuses to remove anything, to buy beyond
 // a limit, and to buy for pods that may fit upcoming nodes once the scheduler has used them.
 //
 // Costs in doc comments have these letters: N nodes, U machines that are upcoming, C classes of

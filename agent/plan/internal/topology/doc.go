@@ -5,6 +5,6 @@
 // Compile is the entry; it returns nil where no pending pod is constrained. Zones are
 // assigned greedily, pod by pod, by kube-scheduler's own rules (agent/fit), like the
 // balancing heuristics for makespan scheduling (Graham, "Bounds on Multiprocessing Timing
-// Anomalies", 1969). Layer 3. It refuses to have the last word: a solution that was packed
+// Anomalies", 1969). Layer 1. It refuses to have the last word: a solution that was packed
 // with it is verified pod by pod by package packing. It buys nothing.
 package topology

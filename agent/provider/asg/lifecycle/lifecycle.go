@@ -1,6 +1,6 @@
 // Package lifecycle reads the states that Auto Scaling and EC2 give a machine.
 //
-// It refuses to call either of them, and to guess at a state that it does not know.
+// Small and apart: it is pure, and its tables are tested without a cloud. It refuses to call either of them, and to guess at a state that it does not know.
 package lifecycle
 
 import (

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/nodespec"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/nodespec"
 )
 
 // Prefixes of the tags by which an operator describes the nodes of a group. They

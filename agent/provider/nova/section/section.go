@@ -17,8 +17,8 @@ import (
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
 )
 
 // Section is the section "nova" of groups.yaml.

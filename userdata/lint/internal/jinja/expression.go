@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
 )
 
 var (

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
 )
 
 // Unknown stands for what a template is given on the machine. Text that holds it is not

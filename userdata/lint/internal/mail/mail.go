@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/lazyregexp"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
 )
 
 // Leaf is a part of a MIME message that holds no further parts.
