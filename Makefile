@@ -19,7 +19,7 @@ KUBERNETES ?= 1.30 1.31 1.32 1.33 1.34 1.35 1.36
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check audit test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-systemd e2e-ca-example versions bench fuzz dist image clean e2e-page
+.PHONY: help build man generate check audit test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-systemd e2e-ca-example versions prices bench fuzz dist image clean e2e-page
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -113,6 +113,9 @@ e2e-leader: ## a real leader: a systemd container runs what leader-config prints
 
 versions: ## renew userdata/versions.txt from the publishers' own checksum files (VERSIONS="kubelet=v1.36.5 kubeadm=v1.36.5 ..." adds some); needs the internet
 	cd test && $(GO) run ./cmd/versions -table ../userdata/versions.txt $(VERSIONS)
+
+prices: ## renew agent/provider/asg/price/ondemand.txt from AWS's public price list; needs the internet
+	cd test && $(GO) run ./cmd/prices -table ../agent/provider/asg/price/ondemand.txt
 
 e2e-systemd: dist ## the deb of make dist in a real systemd container, as root: install, ready, scale, journal, watchdog, reboot, upgrade, wrong configuration, renewal, uninstall (about 5 minutes, and those of make dist)
 	cd test && AUTOSCALER_TEST_SYSTEMD=1 $(GO) test ./suite/systemd -count=1 -v -timeout 30m

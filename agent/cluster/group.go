@@ -47,6 +47,11 @@ type NodeGroup struct {
 	// Price is what one machine costs per hour, in whatever currency the groups share;
 	// 0: not known.
 	Price float64 `json:"price,omitempty"`
+	// PriceSource says where Price comes from, in words; empty: there is none.
+	PriceSource string `json:"priceSource,omitempty"`
+	// PriceComputed tells that Price was computed from the size of the machine: it orders
+	// groups, and is no bill.
+	PriceComputed bool `json:"priceComputed,omitempty"`
 	// Priority is the group's own for the expander "priority"; nil: the live map says.
 	Priority *int `json:"priority,omitempty"`
 	// Balance names the set of groups that get machines evenly; empty: none by name.

@@ -1,6 +1,10 @@
 package cluster
 
-import "maps"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // Resources is an amount of every schedulable resource. The zero value is
 // nothing of anything. Units: CPU in thousandths of a core, memory and ephemeral
@@ -98,4 +102,13 @@ func (v Reservation) Allocatable(capacity Resources) Resources {
 	out.EphemeralStorage = max(out.EphemeralStorage, 0)
 	out.Pods = v.MaxPods
 	return out
+}
+
+// acceleratorNames are how the extended resources of accelerators begin.
+var acceleratorNames = []string{"nvidia.com/", "amd.com/gpu", "gpu.intel.com/", "habana.ai/", "aws.amazon.com/neuron", "google.com/tpu", "microsoft.com/directx"}
+
+// Accelerator tells the extended resource of an accelerator. A node that offers one is worth what
+// its accelerators do.
+func Accelerator(name string) bool {
+	return strings.HasSuffix(name, "/gpu") || slices.ContainsFunc(acceleratorNames, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }

@@ -34,6 +34,8 @@ type Config struct {
 	StateDir string `split_words:"true" default:"/var/lib/autoscaler-agent" desc:"Directory of what a restart has to remember."`
 	// GroupsFile is groups.yaml: prices, pauses, headroom and more; see package groups.
 	GroupsFile string `split_words:"true" default:"/etc/autoscaler-agent/groups.yaml" desc:"Path of groups.yaml: prices, pauses, headroom and more of single node groups."`
+	// Prices says which prices of groups count; see groups.PricesComputed.
+	Prices string `default:"computed" oneof:"computed,told,typed" desc:"Which prices of node groups count: typed (in groups.yaml), told (by the cloud too), computed (from the machine's size too)."`
 	// Socket is the local API's unix socket; "off" for none.
 	Socket string `default:"/run/autoscaler-agent/agent.sock" desc:"Unix socket on which status and explain ask the running agent; off for none."`
 	// Listen is the address of metrics and health; "off" for none.

@@ -44,7 +44,7 @@ func Machines(settings *groups.Live) func() []rules.Machine {
 
 // OpenGroupsFile reads groups.yaml and follows its changes.
 func (c Config) OpenGroupsFile(log *logrus.Entry) (*groups.Live, error) {
-	return groups.Open(c.GroupsFile, sections(), log)
+	return groups.Open(c.GroupsFile, sections(), c.Prices, log)
 }
 
 // ReadGroupsFile reads groups.yaml once, for a command.

@@ -61,13 +61,16 @@ type GroupFacts struct {
 	Target int `json:"target"` // as the cloud was last read
 	// Counted is the target that the engine reckons with: a read may be behind what was
 	// asked for.
-	Counted   int       `json:"countedTarget"`
-	Instances int       `json:"instances"`
-	Nodes     int       `json:"nodes"`
-	Upcoming  int       `json:"coming"` // machines that are awaited and are not Nodes yet
-	Removing  int       `json:"leaving"`
-	ReadAt    time.Time `json:"readAt"`
-	CanGrow   bool      `json:"canGrow"`
+	Counted   int `json:"countedTarget"`
+	Instances int `json:"instances"`
+	Nodes     int `json:"nodes"`
+	Upcoming  int `json:"coming"` // machines that are awaited and are not Nodes yet
+	Removing  int `json:"leaving"`
+	// Price is what a machine costs an hour, and where that comes from.
+	Price       float64   `json:"price,omitempty"`
+	PriceSource string    `json:"priceSource,omitempty"`
+	ReadAt      time.Time `json:"readAt"`
+	CanGrow     bool      `json:"canGrow"`
 	// NoGrowth are all reasons why it cannot grow now, the decisive one first.
 	NoGrowth  []Verdict `json:"cannotGrow,omitempty"`
 	CanShrink bool      `json:"canShrink"`

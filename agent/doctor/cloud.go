@@ -121,10 +121,18 @@ func Group(g cluster.NodeGroup) []Finding {
 	}
 	if len(out) == 0 {
 		a := g.Template.Allocatable
-		add(LevelOK, fmt.Sprintf("min %d, target %d, max %d; a machine offers %dm CPU, %d MiB, %d pods", g.Min, g.Target, g.Max, a.MilliCPU, a.Memory>>20, a.Pods), "")
+		add(LevelOK, fmt.Sprintf("min %d, target %d, max %d; a machine offers %dm CPU, %d MiB, %d pods%s", g.Min, g.Target, g.Max, a.MilliCPU, a.Memory>>20, a.Pods, priceWords(&g)), "")
 	}
 	if zones := g.SpannedZones(nil); len(zones) > 0 {
 		add(LevelOK, "it spans zones "+cluster.InWords(zones)+" and promises none of them", "a pod that needs one zone (a volume, a selector, a spread over zones) gets no machine of it: make one group for each zone for such pods")
 	}
 	return out
+}
+
+// priceWords say what a machine costs, and where that comes from.
+func priceWords(g *cluster.NodeGroup) string {
+	if g.Price <= 0 {
+		return ", and costs what nothing tells"
+	}
+	return fmt.Sprintf(", and costs %.4g an hour (%s)", g.Price, g.PriceSource)
 }

@@ -22,6 +22,8 @@ type File struct {
 	// Clouds are the sections of the providers, by the provider's name ("nova"), as
 	// JSON. The provider has read its section and found it valid.
 	Clouds map[string]json.RawMessage
+	// Prices is the value of AUTOSCALER_PRICES, which is no part of the file.
+	Prices string
 }
 
 // Section reads one provider's section of the file: its error joins every mistake,
@@ -93,9 +95,14 @@ func (f *File) Unknown(list []cluster.NodeGroup) []string {
 	return slices.Compact(out)
 }
 
-// Apply lays the file over the facts of groups. The elements of the slices are replaced,
-// not changed.
+// Apply lays the file over the facts of all groups, and prices those that have no price. The
+// elements of the slices are replaced, not changed.
 func (f *File) Apply(list []cluster.NodeGroup, r cluster.Reservation) {
+	f.lay(list, r)
+	setPrices(list, f.Prices, scale(list))
+}
+
+func (f *File) lay(list []cluster.NodeGroup, r cluster.Reservation) {
 	for i := range list {
 		for _, g := range f.find(list[i].ID) {
 			g.apply(&list[i], r)
@@ -105,7 +112,7 @@ func (f *File) Apply(list []cluster.NodeGroup, r cluster.Reservation) {
 
 func (g *Group) apply(to *cluster.NodeGroup, r cluster.Reservation) {
 	if g.Price != nil {
-		to.Price = *g.Price
+		to.Price, to.PriceSource, to.PriceComputed = *g.Price, typedSource, false
 	}
 	if g.Priority != nil {
 		to.Priority = g.Priority

@@ -180,7 +180,7 @@ func TestLiveKeepsTheLastGoodFile(t *testing.T) {
 		}
 	}
 	log, hook := test.NewNullLogger()
-	live, err := Open(path, nil, logrus.NewEntry(log))
+	live, err := Open(path, nil, PricesComputed, logrus.NewEntry(log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestLiveKeepsTheLastGoodFile(t *testing.T) {
 		t.Errorf("a removed file still holds: price %v", p)
 	}
 	write("groups: {w: {prise: 2}}")
-	if _, err := Open(path, nil, logrus.NewEntry(log)); err == nil || !strings.Contains(err.Error(), "groups.w.prise") {
+	if _, err := Open(path, nil, PricesComputed, logrus.NewEntry(log)); err == nil || !strings.Contains(err.Error(), "groups.w.prise") {
 		t.Errorf("a start with a wrong file: %v", err)
 	}
 }
@@ -254,7 +254,7 @@ func TestMistakesHaveTheirLine(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Open(path, readers(map[string]string{}), nil)
+		_, err := Open(path, readers(map[string]string{}), PricesComputed, nil)
 		if err == nil {
 			t.Errorf("%s: no error", text)
 			continue

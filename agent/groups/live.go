@@ -28,6 +28,7 @@ const goneAfter = 3
 // when the new one is wrong. Safe for concurrent use.
 type Live struct {
 	path    string
+	prices  string
 	clouds  map[string]Section
 	log     *logrus.Entry
 	changed func() // called after a change took effect; nil: no one is told
@@ -39,6 +40,7 @@ type Live struct {
 	fault  string // why the file as it is now is not in force
 	worked time.Time
 	cached []cluster.Headroom
+	scale  float64 // of the last read of all groups; see scale
 }
 
 // stamp tells two versions of a file apart.
@@ -50,9 +52,9 @@ type stamp struct {
 
 // Open reads the file at path for the first time. A file that is not there says
 // nothing; one that is wrong is an error that names everything wrong in it.
-// clouds are the providers that may have a section in it.
-func Open(path string, clouds map[string]Section, log *logrus.Entry) (*Live, error) {
-	l := &Live{path: path, clouds: clouds, log: log}
+// clouds are the providers that may have a section in it; prices is a value of AUTOSCALER_PRICES.
+func Open(path string, clouds map[string]Section, prices string, log *logrus.Entry) (*Live, error) {
+	l := &Live{path: path, clouds: clouds, prices: prices, log: log, scale: 1}
 	l.seen = l.look()
 	file, err := l.read()
 	if err != nil {
@@ -158,7 +160,9 @@ func (l *Live) Fault() string {
 func (l *Live) File() File {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.file
+	f := l.file
+	f.Prices = l.prices
+	return f
 }
 
 // Section is a provider's own section as it is now in force; nil: there is none. The
@@ -184,6 +188,17 @@ func (l *Live) Headroom(now time.Time) []cluster.Headroom {
 	return l.cached
 }
 
+// scaleOf is scale of the groups of a read; a read of some groups has that of the last read of
+// all.
+func (l *Live) scaleOf(list []cluster.NodeGroup, whole bool) float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if whole {
+		l.scale = scale(list)
+	}
+	return l.scale
+}
+
 // Overlay lays the settings over what p tells of its groups. Writes go through as
 // they are.
 func (l *Live) Overlay(p provider.Provider, r cluster.Reservation) provider.Provider {
@@ -199,6 +214,7 @@ type overlay struct {
 func (o overlay) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	list, err := o.Provider.Groups(ctx)
 	f := o.live.File()
-	f.Apply(list, o.r)
+	f.lay(list, o.r)
+	setPrices(list, f.Prices, o.live.scaleOf(list, provider.Only(ctx) == nil))
 	return list, err
 }

@@ -92,11 +92,11 @@ func TestLiveSection(t *testing.T) {
 	}
 	write("nova: {groups: [{}]}")
 	log, _ := test.NewNullLogger()
-	if _, err := Open(path, readers(map[string]string{}), logrus.NewEntry(log)); err == nil || !strings.Contains(err.Error(), "groups[0].flavor") {
+	if _, err := Open(path, readers(map[string]string{}), PricesComputed, logrus.NewEntry(log)); err == nil || !strings.Contains(err.Error(), "groups[0].flavor") {
 		t.Errorf("the agent starts with a wrong section: %v", err)
 	}
 	write("nova: {groups: [{flavor: a}]}")
-	live, err := Open(path, readers(map[string]string{}), logrus.NewEntry(log))
+	live, err := Open(path, readers(map[string]string{}), PricesComputed, logrus.NewEntry(log))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func (h *History) Look(s *cluster.Snapshot) {
 				members++
 			}
 		}
-		if g.Price > 0 {
+		if g.Price > 0 && !g.PriceComputed {
 			t.price += float32(g.Price) * float32(members)
 			t.priced = true
 		}

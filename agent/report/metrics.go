@@ -136,7 +136,7 @@ func (m *Metrics) Round(s cluster.Snapshot, p decision.Plan, memory decision.Mem
 		m.groupMin.WithLabelValues(string(g.ID)).Set(float64(g.Min))
 		m.groupMax.WithLabelValues(string(g.ID)).Set(float64(g.Max))
 		m.groupTarget.WithLabelValues(string(g.ID)).Set(float64(g.Target))
-		if g.Price > 0 {
+		if g.Price > 0 && !g.PriceComputed {
 			m.groupPrice.WithLabelValues(string(g.ID)).Set(g.Price * float64(g.Target))
 		}
 	}

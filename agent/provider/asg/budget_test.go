@@ -196,6 +196,12 @@ func (f *fleet) DescribeInstanceRefreshes(context.Context, *autoscaling.Describe
 	return &autoscaling.DescribeInstanceRefreshesOutput{}, err
 }
 
+func (f *fleet) DescribeSpotPriceHistory(context.Context, *ec2.DescribeSpotPriceHistoryInput, ...func(*ec2.Options)) (*ec2.DescribeSpotPriceHistoryOutput, error) {
+	err := f.called(awsapi.ActionDescribeSpotPrices)
+	defer f.mu.Unlock()
+	return &ec2.DescribeSpotPriceHistoryOutput{}, err
+}
+
 func (f *fleet) DescribeSpotInstanceRequests(context.Context, *ec2.DescribeSpotInstanceRequestsInput, ...func(*ec2.Options)) (*ec2.DescribeSpotInstanceRequestsOutput, error) {
 	err := f.called(awsapi.ActionDescribeSpot)
 	defer f.mu.Unlock()

@@ -91,6 +91,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	wg.Wait()
 
 	p.readSpot(ctx, readings)
+	p.setPrices(ctx, readings, templates)
 	for i, r := range readings {
 		r.group.Template, r.group.Quota = templates[i].Template, templates[i].Quota
 		r.group.Warnings = append(r.group.Warnings, templates[i].Warnings...)

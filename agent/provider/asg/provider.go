@@ -12,6 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/price"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/template"
 )
 
@@ -30,6 +31,7 @@ type Provider struct {
 	launches  launches
 	notices   notices
 	refreshes refreshes
+	spot      price.Spot
 	now       func() time.Time
 
 	locks provider.Locks // held from the read to the write of a change of a group

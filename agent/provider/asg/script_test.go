@@ -62,6 +62,9 @@ func (s *script) TerminateInstanceInAutoScalingGroup(_ context.Context, in *auto
 func (s *script) DescribeInstances(_ context.Context, in *ec2.DescribeInstancesInput, _ ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
 	return &ec2.DescribeInstancesOutput{Reservations: []ec2types.Reservation{{Instances: s.instances}}}, s.fail[awsapi.ActionDescribeInstances]
 }
+func (s *script) DescribeSpotPriceHistory(context.Context, *ec2.DescribeSpotPriceHistoryInput, ...func(*ec2.Options)) (*ec2.DescribeSpotPriceHistoryOutput, error) {
+	return &ec2.DescribeSpotPriceHistoryOutput{}, s.did(awsapi.ActionDescribeSpotPrices)
+}
 func (s *script) DescribeSpotInstanceRequests(context.Context, *ec2.DescribeSpotInstanceRequestsInput, ...func(*ec2.Options)) (*ec2.DescribeSpotInstanceRequestsOutput, error) {
 	return &ec2.DescribeSpotInstanceRequestsOutput{}, s.did(awsapi.ActionDescribeSpot)
 }

@@ -31,7 +31,7 @@ func (p *Provider) describe(ctx context.Context, g *cluster.NodeGroup) error {
 		g.Warnings = append(g.Warnings, "the plug-in does not report the group's options, so the agent's own apply: "+err.Error())
 	}
 	if name != "" {
-		g.Price = p.price(ctx, g.ID, name, g.Template.Labels)
+		g.PriceSource, g.Price = "plug-in", p.price(ctx, g.ID, name, g.Template.Labels)
 	}
 	return nil
 }

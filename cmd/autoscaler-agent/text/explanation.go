@@ -173,6 +173,9 @@ func (p page) group(f *decision.GroupFacts) {
 	}
 	row("size", "minimum %d, target %d, maximum %d; %d instances, %d Nodes, %d upcoming, %d leaving", f.Min, f.Target, f.Max, f.Instances, f.Nodes, f.Upcoming, f.Removing)
 	row("read", "%s", p.when(f.ReadAt))
+	if f.Price > 0 {
+		row("price", "%.4g an hour: %s", f.Price, f.PriceSource)
+	}
 	if f.Reserved > 0 {
 		row("reserved", "%d pods have a reservation on its upcoming nodes", f.Reserved)
 	}

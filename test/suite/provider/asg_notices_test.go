@@ -47,7 +47,7 @@ func TestASGSpotInterruption(t *testing.T) {
 	w := newWorld(t)
 	p := w.connect(t, byTag)
 	groups(t, p)
-	if n := w.Counts()["DescribeSpotInstanceRequests"]; n != 0 {
+	if n := w.Counts()["ec2:DescribeSpotInstanceRequests"]; n != 0 {
 		t.Errorf("asked %d times without a spot machine", n)
 	}
 	alive := w.Alive(providertest.Workers)
@@ -151,7 +151,7 @@ func TestASGInstanceRefresh(t *testing.T) {
 	for range 3 {
 		groups(t, p)
 	}
-	if n := w.Counts()["DescribeInstanceRefreshes"]; n != 0 {
+	if n := w.Counts()["ec2:DescribeInstanceRefreshes"]; n != 0 {
 		t.Errorf("asked %d times of groups with machines of one kind", n)
 	}
 	must(t, w.InstanceRefresh(string(providertest.Workers), "InProgress", 40))
@@ -162,7 +162,7 @@ func TestASGInstanceRefresh(t *testing.T) {
 			t.Errorf("stale %q, paused %q, warnings %q", g.Stale, g.Paused, g.Warnings)
 		}
 	}
-	if n := w.Counts()["DescribeInstanceRefreshes"]; n > 3 { // one for each group that uses the template
+	if n := w.Counts()["ec2:DescribeInstanceRefreshes"]; n > 3 { // one for each group that uses the template
 		t.Errorf("asked %d times", n)
 	}
 	// Another agent: a refresh that is over, and one that may not be asked about.

@@ -26,7 +26,7 @@ func (e *explainer) group() {
 	g := &w.Groups[i]
 	e.out.Found = true
 	f := &decision.GroupFacts{Provider: g.Provider, Min: g.Min, Max: g.Max, Target: g.Target, Counted: g.CorrectedTarget, Instances: g.Members, Nodes: g.Nodes, Upcoming: g.Upcoming, Removing: g.Removing,
-		ReadAt: g.ReadAt, Failures: g.Failures, Warnings: g.Warnings, Template: e.templateOf(g)}
+		Price: g.Price, PriceSource: g.PriceSource, ReadAt: g.ReadAt, Failures: g.Failures, Warnings: g.Warnings, Template: e.templateOf(g)}
 	e.out.Group = f
 	for _, b := range w.Next.Backoff {
 		if b.Group == g.ID {

@@ -1,30 +1,15 @@
 package round
 
 import (
-	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// gpuNames are how the extended resources of accelerators are called. A node that
-// offers one is worth what its accelerators do: cpu and memory do not count there.
-var gpuNames = []string{"nvidia.com/", "amd.com/gpu", "gpu.intel.com/", "habana.ai/", "aws.amazon.com/neuron", "google.com/tpu", "microsoft.com/directx"}
-
-// GPU tells the extended resource of an accelerator.
-func GPU(name string) bool {
-	for _, prefix := range gpuNames {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return strings.HasSuffix(name, "/gpu")
-}
-
 // HasGPU tells a node with accelerators.
 func HasGPU(n *cluster.Node) bool {
 	for name, amount := range n.Allocatable.Extended {
-		if amount > 0 && GPU(name) {
+		if amount > 0 && cluster.Accelerator(name) {
 			return true
 		}
 	}

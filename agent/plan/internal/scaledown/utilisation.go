@@ -22,7 +22,7 @@ func (w *Planner) Utilisation(n *round.Node) float64 {
 	}
 	most := 0.0
 	for name, have := range n.Allocatable.Extended {
-		if round.GPU(name) {
+		if cluster.Accelerator(name) {
 			most = max(most, ratio(all.Extended[name], have))
 		}
 	}

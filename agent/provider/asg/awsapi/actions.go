@@ -9,6 +9,7 @@ const (
 	ActionTerminate          = "autoscaling:TerminateInstanceInAutoScalingGroup"
 	ActionDescribeInstances  = "ec2:DescribeInstances"
 	ActionDescribeSpot       = "ec2:DescribeSpotInstanceRequests"
+	ActionDescribeSpotPrices = "ec2:DescribeSpotPriceHistory"
 	ActionDescribeTypes      = "ec2:DescribeInstanceTypes"
 	ActionDescribeImages     = "ec2:DescribeImages"
 	ActionDescribeTemplates  = "ec2:DescribeLaunchTemplates"

@@ -22,6 +22,7 @@ type Scaling interface {
 // Compute is the part of EC2 that is used.
 type Compute interface {
 	DescribeInstances(context.Context, *ec2.DescribeInstancesInput, ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
+	DescribeSpotPriceHistory(context.Context, *ec2.DescribeSpotPriceHistoryInput, ...func(*ec2.Options)) (*ec2.DescribeSpotPriceHistoryOutput, error)
 	DescribeSpotInstanceRequests(context.Context, *ec2.DescribeSpotInstanceRequestsInput, ...func(*ec2.Options)) (*ec2.DescribeSpotInstanceRequestsOutput, error)
 	DescribeInstanceTypes(context.Context, *ec2.DescribeInstanceTypesInput, ...func(*ec2.Options)) (*ec2.DescribeInstanceTypesOutput, error)
 	DescribeLaunchTemplates(context.Context, *ec2.DescribeLaunchTemplatesInput, ...func(*ec2.Options)) (*ec2.DescribeLaunchTemplatesOutput, error)
@@ -93,6 +94,11 @@ func (c *Client) TerminateInstanceInAutoScalingGroup(ctx context.Context, in *au
 // DescribeInstances calls EC2.
 func (c *Client) DescribeInstances(ctx context.Context, in *ec2.DescribeInstancesInput, opts ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error) {
 	return call(ctx, c, ActionDescribeInstances, c.Compute.DescribeInstances, in, opts)
+}
+
+// DescribeSpotPriceHistory calls EC2.
+func (c *Client) DescribeSpotPriceHistory(ctx context.Context, in *ec2.DescribeSpotPriceHistoryInput, opts ...func(*ec2.Options)) (*ec2.DescribeSpotPriceHistoryOutput, error) {
+	return call(ctx, c, ActionDescribeSpotPrices, c.Compute.DescribeSpotPriceHistory, in, opts)
 }
 
 // DescribeSpotInstanceRequests calls EC2.

@@ -55,7 +55,7 @@ func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	called := regexp.MustCompile(`= "((?:autoscaling|ec2):[A-Za-z]+)"`).FindAllStringSubmatch(string(source), -1)
-	if len(called) != 13 {
+	if len(called) != 14 {
 		t.Fatalf("%d actions found", len(called))
 	}
 	for _, m := range called {

@@ -37,7 +37,7 @@ func (d *draft) quota() string {
 		m, b := market, bucketOf(v.typ)
 		if m == "" && d.source.MixedInstancesPolicy == nil {
 			m = "on-demand"
-			if o := v.template.data.InstanceMarketOptions; o != nil && o.MarketType == ec2types.MarketTypeSpot {
+			if spotTemplate(v.template) {
 				m = "spot"
 			}
 		}
@@ -51,6 +51,12 @@ func (d *draft) quota() string {
 		bucket = one
 	}
 	return bucket
+}
+
+// spotTemplate tells a launch template that asks for spot machines.
+func spotTemplate(t *launchTemplate) bool {
+	o := t.data.InstanceMarketOptions
+	return o != nil && o.MarketType == ec2types.MarketTypeSpot
 }
 
 // marketOf is the market on which a mixed group buys: "spot", "on-demand", or empty for both and for

@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/price"
 )
 
 // Resolver resolves templates. It is safe for concurrent use.
@@ -40,8 +41,12 @@ type Resolved struct {
 	Template  cluster.Template
 	Quota     string // cluster.NodeGroup.Quota
 	Startable Startable
-	Warnings  []string
-	Err       error
+	// Types are the instance types that the group may start; Spot tells that its launch template
+	// asks for spot machines.
+	Types    []price.Type
+	Spot     bool
+	Warnings []string
+	Err      error
 }
 
 // variant is one kind of machine that a group may start next.
@@ -266,6 +271,8 @@ func (rs *Resolver) finish(d *draft, tags map[string]string, badTypes map[string
 			return
 		}
 		c := rs.capacity(t, v)
+		d.out.Types = append(d.out.Types, price.Type{Name: v.typ, Capacity: c})
+		d.out.Spot = spotTemplate(v.template)
 		if i == 0 {
 			capacity, largest = c, c
 			continue

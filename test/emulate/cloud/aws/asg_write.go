@@ -208,8 +208,8 @@ func (g *group) readMixed(p *params) *apiError {
 	}
 	d := p.at("InstancesDistribution")
 	if s := d.str("OnDemandPercentageAboveBaseCapacity"); s != "" {
-		if n, err := strconv.Atoi(s); err != nil || n != 100 {
-			return fail("UnsupportedOperation", "This emulated AWS has no spot instances: OnDemandPercentageAboveBaseCapacity must be 100.")
+		if n, err := strconv.Atoi(s); err != nil || n != 100 && n != 0 {
+			return fail("UnsupportedOperation", "This emulated AWS mixes no markets: OnDemandPercentageAboveBaseCapacity must be 100 or 0.")
 		}
 		g.onDemand = s
 	}

@@ -73,33 +73,35 @@ type Cloud struct {
 	listener net.Listener
 	server   *http.Server
 
-	mu        sync.Mutex
-	rng       *rand.Rand
-	world     *world
-	account   *account
-	types     map[string]InstanceType
-	lag       map[string]time.Duration
-	history   []past
-	alarms    alarms
-	alarmSeq  int
-	keys      map[string]*credentials // by access key ID
-	faults    []*armed
-	calls     []Call
-	counts    map[string]int
-	buckets   map[string]*bucket // by action
-	throttled map[string]int     // by action
-	pools     map[pool]int       // what is left where capacity is limited
-	badImage  map[string]bool
-	quota     int // vCPUs, 0 is unlimited
-	limit     int // instances, 0 is unlimited
-	spoiled   []BootFault
-	nextIP    map[string]int
-	metadata  map[string]*metadataServer // by instance ID
-	console   map[string]string          // by instance ID
-	tokens    map[string]any             // answers by action and client token
-	notices   []func()
-	noticed   *sync.Cond
-	closed    bool
+	mu      sync.Mutex
+	rng     *rand.Rand
+	world   *world
+	account *account
+	types   map[string]InstanceType
+	lag     map[string]time.Duration
+	history []past
+	alarms  alarms
+	// spotPrices are sorted by type and zone; see SetSpotPrice.
+	spotPrices []spotPrice
+	alarmSeq   int
+	keys       map[string]*credentials // by access key ID
+	faults     []*armed
+	calls      []Call
+	counts     map[string]int
+	buckets    map[string]*bucket // by action
+	throttled  map[string]int     // by action
+	pools      map[pool]int       // what is left where capacity is limited
+	badImage   map[string]bool
+	quota      int // vCPUs, 0 is unlimited
+	limit      int // instances, 0 is unlimited
+	spoiled    []BootFault
+	nextIP     map[string]int
+	metadata   map[string]*metadataServer // by instance ID
+	console    map[string]string          // by instance ID
+	tokens     map[string]any             // answers by action and client token
+	notices    []func()
+	noticed    *sync.Cond
+	closed     bool
 
 	rootKey    string
 	rearm      chan struct{}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
@@ -91,6 +92,15 @@ func TestEveryOtherActionAnswersInForm(t *testing.T) {
 		},
 		"DescribeLifecycleHooks": func() (any, error) {
 			return api.asg.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: group})
+		},
+		"DescribeSpotPriceHistory": func() (any, error) {
+			c.SetSpotPrice("m5.large", "us-east-1a", 0.04)
+			out, err := api.ec2.DescribeSpotPriceHistory(ctx, &ec2.DescribeSpotPriceHistoryInput{InstanceTypes: []ec2types.InstanceType{"m5.large"},
+				ProductDescriptions: []string{"Linux/UNIX"}, StartTime: sdk.Time(time.Now())})
+			if err == nil && (len(out.SpotPriceHistory) != 1 || sdk.ToString(out.SpotPriceHistory[0].SpotPrice) != "0.040000") {
+				err = fmt.Errorf("%+v", out.SpotPriceHistory)
+			}
+			return out, err
 		},
 		"DescribeSpotInstanceRequests": func() (any, error) {
 			if err := errors.Join(c.MakeSpot(i.ID), c.Interrupt(i.ID)); err != nil {

@@ -166,6 +166,9 @@ func (c *Cloud) launch(g *group, zone string, o choice, cause string) {
 		tags: map[string]string{}, launched: time.Now(), reservation: "r-0" + c.hex(16),
 		template: o.ref, group: g.name, lifecycle: "Pending", healthy: true, protected: g.protectNew,
 	}
+	if g.onDemand == "0" {
+		c.makeSpot(i)
+	}
 	if o.version.Spot {
 		c.makeSpot(i)
 	}

@@ -85,6 +85,7 @@ func ec2Actions() map[string]action {
 		"DescribeInstances":             {query: (*Cloud).describeInstances, params: join(list, []string{"InstanceId.N"})},
 		"DescribeInstanceStatus":        {query: (*Cloud).describeStatus, params: join(list, []string{"InstanceId.N", "IncludeAllInstances"})},
 		"DescribeSpotInstanceRequests":  {query: (*Cloud).describeSpot, params: join(list, []string{"SpotInstanceRequestId.N"})},
+		"DescribeSpotPriceHistory":      {query: (*Cloud).describeSpotPrices, params: join(list, []string{"InstanceType.N", "ProductDescription.N", "StartTime", "EndTime", "AvailabilityZone"})},
 		"DescribeInstanceTypes":         {query: (*Cloud).describeTypes, params: join(list, []string{"InstanceType.N"})},
 		"DescribeInstanceTypeOfferings": {query: (*Cloud).describeOfferings, params: join(list, []string{"LocationType"})},
 		"DescribeLaunchTemplates":       {query: (*Cloud).describeTemplates, params: join(list, []string{"LaunchTemplateId.N", "LaunchTemplateName.N"})},
