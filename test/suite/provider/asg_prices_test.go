@@ -18,7 +18,7 @@ func TestASGPrices(t *testing.T) {
 	w := newWorld(t)
 	p := w.connect(t, byTag)
 	g := groups(t, p)[providertest.Workers]
-	if g.Price <= 0 || g.PriceSource != "AWS price list (us-east-1)" || g.PriceComputed {
+	if g.Price <= 0 || g.PriceSource != "AWS price list of us-east-1" || g.PriceComputed {
 		t.Errorf("%g %q %v", g.Price, g.PriceSource, g.PriceComputed)
 	}
 	if n := w.Counts()["ec2:DescribeSpotPriceHistory"]; n != 0 {

@@ -70,7 +70,7 @@ func Of(source asgtypes.AutoScalingGroup, types []Type, spot bool, market Market
 	}
 	share := onDemandShare(source, spot)
 	var listed, bid []float64
-	out := Price{Source: "AWS price list (us-east-1)"}
+	out := Price{Source: "AWS price list of us-east-1"}
 	seen := true // by the spot market, of all types
 	for _, t := range types {
 		p, known := onDemand()[t.Name]

@@ -93,16 +93,16 @@ func TestOf(t *testing.T) {
 		computed bool
 	}{
 		{"nothing is known", plain, nil, false, market, 0, "", false},
-		{"one type", plain, []Type{m5}, false, market, 0.096, "AWS price list (us-east-1)", false},
+		{"one type", plain, []Type{m5}, false, market, 0.096, "AWS price list of us-east-1", false},
 		{"a type that the list lacks", plain, []Type{odd}, false, market, provider.ComputedPrice(size(2, 8)), "computed from the size of zz9.large, which the price list of this version does not have", true},
-		{"the launch template asks for spot", plain, []Type{m5}, true, market, 0.04, "AWS price list (us-east-1), 100 % of it on the spot market as of 14:02", false},
-		{"spot, and EC2 tells no price", plain, []Type{m5}, true, Market{At: at, Err: errors.New("no right")}, 0.096 * 0.35, "AWS price list (us-east-1), 100 % of it on the spot market, which counts for 35 %: no right", false},
-		{"the mean of two types", mixed(100, "", ""), []Type{m5, c5}, false, market, 0.0905, "AWS price list (us-east-1)", false},
-		{"the first of two types", mixed(100, "prioritized", ""), []Type{m5, c5}, false, market, 0.096, "AWS price list (us-east-1)", false},
-		{"the cheaper of two types", mixed(100, "lowest-price", ""), []Type{m5, c5}, false, market, 0.085, "AWS price list (us-east-1)", false},
-		{"half on the spot market", mixed(50, "", ""), []Type{m5, c5}, false, market, (0.0905 + 0.03) / 2, "AWS price list (us-east-1), 50 % of it on the spot market as of 14:02", false},
-		{"the cheaper on the spot market", mixed(0, "", "lowest-price"), []Type{m5, c5}, false, market, 0.02, "AWS price list (us-east-1), 100 % of it on the spot market as of 14:02", false},
-		{"a mixed group without a distribution", asgtypes.AutoScalingGroup{MixedInstancesPolicy: &asgtypes.MixedInstancesPolicy{}}, []Type{m5}, true, market, 0.096, "AWS price list (us-east-1)", false},
+		{"the launch template asks for spot", plain, []Type{m5}, true, market, 0.04, "AWS price list of us-east-1, 100 % of it on the spot market as of 14:02", false},
+		{"spot, and EC2 tells no price", plain, []Type{m5}, true, Market{At: at, Err: errors.New("no right")}, 0.096 * 0.35, "AWS price list of us-east-1, 100 % of it on the spot market, which counts for 35 %: no right", false},
+		{"the mean of two types", mixed(100, "", ""), []Type{m5, c5}, false, market, 0.0905, "AWS price list of us-east-1", false},
+		{"the first of two types", mixed(100, "prioritized", ""), []Type{m5, c5}, false, market, 0.096, "AWS price list of us-east-1", false},
+		{"the cheaper of two types", mixed(100, "lowest-price", ""), []Type{m5, c5}, false, market, 0.085, "AWS price list of us-east-1", false},
+		{"half on the spot market", mixed(50, "", ""), []Type{m5, c5}, false, market, (0.0905 + 0.03) / 2, "AWS price list of us-east-1, 50 % of it on the spot market as of 14:02", false},
+		{"the cheaper on the spot market", mixed(0, "", "lowest-price"), []Type{m5, c5}, false, market, 0.02, "AWS price list of us-east-1, 100 % of it on the spot market as of 14:02", false},
+		{"a mixed group without a distribution", asgtypes.AutoScalingGroup{MixedInstancesPolicy: &asgtypes.MixedInstancesPolicy{}}, []Type{m5}, true, market, 0.096, "AWS price list of us-east-1", false},
 	}
 	for _, test := range tests {
 		got := Of(test.group, test.types, test.spot, test.market)
