@@ -13,7 +13,7 @@ import (
 // is no such part (see judge.choose), and neither is a round that buys nothing: finding room
 // on nodes and packing have no budget. Every solution helps all pods that a machine helps; a coarse one may
 // be dearer. The next round has a budget of its own, and only the pods that are left then.
-func (w *Round) TellBudget(best *packing.Solution) {
+func (w *Judge) TellBudget(best *packing.Solution) {
 	w.Spent.Add(budget.Search, w.Steps)
 	if best.Bought() == 0 {
 		return

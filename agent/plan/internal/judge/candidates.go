@@ -20,8 +20,8 @@ type candidate struct {
 // candidates are purchases found by simple methods. First those of the simple rules: machine
 // by machine as the scheduler fills them, Cluster Autoscaler's and Karpenter's. Then the
 // others, those first that are cheapest by their own word: one group as far as it goes.
-// It costs covers, estimates and claims.
-func (j *judge) candidates() (out []candidate) {
+// It costs covers, autoscalerPurchase and karpenterPurchase.
+func (j *model) candidates() (out []candidate) {
 	add := func(x []int) {
 		if !slices.ContainsFunc(out, func(o candidate) bool { return slices.Equal(o.machines, x) }) && j.within(x) {
 			out = append(out, candidate{machines: x, price: j.price(x)})
@@ -29,8 +29,8 @@ func (j *judge) candidates() (out []candidate) {
 	}
 	covers := j.covers()
 	add(covers[0])
-	add(j.estimates())
-	add(j.claims())
+	add(j.autoscalerPurchase())
+	add(j.karpenterPurchase())
 	rules := len(out)
 	for _, x := range covers[1:] {
 		add(x)
@@ -42,7 +42,7 @@ func (j *judge) candidates() (out []candidate) {
 
 // overZones is a purchase with the machines of equal groups shared out evenly, where pods are spread over zones: pods that may go anywhere
 // leave room for them in each zone then. It costs the square of G.
-func (j *judge) overZones(x []int) []int {
+func (j *model) overZones(x []int) []int {
 	if j.zonesInUse == nil {
 		return x
 	}
@@ -61,7 +61,7 @@ func (j *judge) overZones(x []int) []int {
 }
 
 // waiting is what the queue holds, by class.
-func (j *judge) waiting() map[int]int {
+func (j *model) waiting() map[int]int {
 	left := make(map[int]int)
 	for _, r := range j.queue(0) {
 		left[r.class] += r.n
@@ -72,7 +72,7 @@ func (j *judge) waiting() map[int]int {
 // covers are the purchases that fill machine after machine with what is left on the nodes
 // that are there: of all groups; and of one group as far as it goes.
 // It costs coverLeft for all groups, and for 12 groups alone.
-func (j *judge) covers() (out [][]int) {
+func (j *model) covers() (out [][]int) {
 	sets := [][]int{j.groups}
 	for _, g := range j.likely() {
 		sets = append(sets, []int{g})
@@ -96,7 +96,7 @@ func (j *judge) covers() (out [][]int) {
 }
 
 // collectZones finds the zones that are in use, where pods are spread over several. It costs the demands, N and G.
-func (j *judge) collectZones() {
+func (j *model) collectZones() {
 	w, b := j.w, j.w.Topology
 	if b == nil || b.Domains < 2 || !slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return topology.ZoneSkew(&w.Snapshot.Classes[k.Class]) > 0 }) {
 		return
@@ -114,7 +114,7 @@ func (j *judge) collectZones() {
 
 // sameZones are the groups in zones that are in use or get a machine of a purchase, where pods are spread over zones;
 // none where they are not, or where these are all groups. It costs G.
-func (j *judge) sameZones(x []int) (out []int) {
+func (j *model) sameZones(x []int) (out []int) {
 	if j.zonesInUse == nil {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (j *judge) sameZones(x []int) (out []int) {
 const judgeFirst = 12
 
 // likely are the groups that would be cheapest if all pods could be split.
-func (j *judge) likely() []int {
+func (j *model) likely() []int {
 	need := j.needs()
 	cost := func(g int) float64 { return share(need, j.rooms[g]) * j.cost[g] }
 	out := slices.Clone(j.groups)
@@ -147,7 +147,7 @@ func (j *judge) likely() []int {
 
 // needs is what the pods of the queue ask for. Where pods depend on each other, what has no
 // place on a node now may have one later: less what the nodes have room for.
-func (j *judge) needs() []int64 {
+func (j *model) needs() []int64 {
 	need := make([]int64, j.w.Dimensions.Len())
 	for _, r := range j.queue(0) {
 		if j.units[r.class] > 0 {
@@ -167,7 +167,7 @@ func (j *judge) needs() []int64 {
 
 // missing is a lower bound of the price of the machines that a purchase still lacks: pods are
 // counted as if they could be split.
-func (j *judge) missing(x []int, need []int64) (most float64) {
+func (j *model) missing(x []int, need []int64) (most float64) {
 	for k, n := range need {
 		for g, m := range x {
 			if m > 0 {

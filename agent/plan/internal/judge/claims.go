@@ -16,7 +16,7 @@ import (
 
 // keepReserved takes pods off what is left that an earlier round counted on machines which
 // the scheduler has not used yet. It returns them by class and group.
-func (j *judge) keepReserved(left map[int]int) map[int][]int {
+func (j *model) keepReserved(left map[int]int) map[int][]int {
 	if j.reserved == nil {
 		return nil
 	}
@@ -29,13 +29,13 @@ func (j *judge) keepReserved(left map[int]int) map[int][]int {
 }
 
 // keepOnNew takes pods off what is left that the new machines have room for.
-func (j *judge) keepOnNew(left map[int]int) map[int][]int {
+func (j *model) keepOnNew(left map[int]int) map[int][]int {
 	return j.keepByRoom(left, j.nodes, func(_, _, n int) int { return n })
 }
 
 // unused is the group of a node that pods may count on beyond what the scheduler would bind
 // there; -1: it is used already.
-func (j *judge) unused(node int) int {
+func (j *model) unused(node int) int {
 	switch {
 	case node >= j.nodes:
 		return j.bought[node-j.nodes]
@@ -47,7 +47,7 @@ func (j *judge) unused(node int) int {
 
 // keepByRoom takes pods off what is left, large ones first, as far as the unused nodes from
 // one on have room for them and most allows. It costs the classes times the nodes.
-func (j *judge) keepByRoom(left map[int]int, from int, most func(class, g, n int) int) map[int][]int {
+func (j *model) keepByRoom(left map[int]int, from int, most func(class, g, n int) int) map[int][]int {
 	kept := make(map[int][]int)
 	_, extra := j.repack(left, from)
 	sums := make([][]int64, len(j.cost)) // by group, what its unused nodes have room for together
@@ -88,7 +88,7 @@ func (j *judge) keepByRoom(left map[int]int, from int, most func(class, g, n int
 // repack puts the pods that depend on nobody anew on the unused nodes from one on, large ones first, together
 // with those that are left. It returns where they are then, and by class how many of those that are left have room; none,
 // where fewer have room than the scheduler has bound. It costs the classes times the nodes.
-func (j *judge) repack(left map[int]int, from int) (packed []schedsim.Placement, extra map[int]int) {
+func (j *model) repack(left map[int]int, from int) (packed []schedsim.Placement, extra map[int]int) {
 	rooms, count := make([][]int64, j.sim.Nodes()), make(map[int]int)
 	for i := from; i < len(rooms); i++ {
 		if j.unused(i) >= 0 {
@@ -131,7 +131,7 @@ func (j *judge) repack(left map[int]int, from int) (packed []schedsim.Placement,
 // returns how many. kube-scheduler spreads pods over all machines and leaves none of them free. Where a limit allows no
 // more machines for the pieces, they count on the room that is there: the next round would see it, and buy for them.
 // It costs repack where headroom is left.
-func (j *judge) keepHeadroom(left map[int]int) (kept int) {
+func (j *model) keepHeadroom(left map[int]int) (kept int) {
 	pieces := make(map[int]int)
 	for c, n := range left {
 		if n > 0 && j.w.HeadroomName(c) != "" {
@@ -153,7 +153,7 @@ func (j *judge) keepHeadroom(left map[int]int) (kept int) {
 // arrangement is where all pods are: where the model has put them, or, where it leaves some that unused machines
 // have room for, where repack puts them. bound are the pods of the queue that it has put somewhere, stuck those that it left
 // and that no purchase helps.
-func (j *judge) arrangement(bound []schedsim.Placement, stuck map[int]int) []schedsim.Placement {
+func (j *model) arrangement(bound []schedsim.Placement, stuck map[int]int) []schedsim.Placement {
 	left := make(map[int]int)
 	for _, c := range j.order {
 		left[c] = j.lacking[c] - stuck[c]

@@ -18,14 +18,14 @@ import (
 // pod is put on the machine that earlier rounds chose for it.
 
 // AsReserved is the solution that buys nothing and has each pod on the machine that earlier rounds chose for it; nil:
-// there are no contents, or a purchase would still help a pod that is not overtaken.
-// It costs a judge, three trials and overtaken.
-func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
+// there are no contents, or a purchase for the pods that are left is not useless.
+// It costs a model, three trials and useless.
+func (w *Judge) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 	all := contents.Of(w.State)
 	if len(all) == 0 {
 		return nil
 	}
-	j := w.newJudge(cost, withMarked, all)
+	j := w.newModel(cost, withMarked, all)
 	defer j.rollback(j.begin)
 	defer func() { w.Steps += j.sim.Steps }()
 	nothing := make([]int, len(j.cost))
@@ -47,19 +47,19 @@ func (w *Round) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 		rest[c] = n - stuck[c]
 	}
 	s := j.solution(trial{machines: nothing, all: nothing})
-	if len(rest) > 0 && !j.overtaken(rest, stuck) {
+	if len(rest) > 0 && !j.useless(rest, stuck) {
 		return nil
 	}
-	s.Overtaken = rest
+	s.Later = rest
 	return s
 }
 
-// overtaken tells whether a purchase for some pods is useless now: when its machines and the upcoming ones have joined,
+// useless tells whether a purchase for some pods is useless now: when its machines and the upcoming ones have joined,
 // kube-scheduler would put the pods that count on the upcoming ones on all of them, and these pods would find none that they may
 // use; stuck are the pods beside them that no purchase helps. No pod waits longer for the others than a machine may take to join. The
 // contents are off their machines afterwards.
 // It costs coverLeft and a binding of all pods.
-func (j *judge) overtaken(rest, stuck map[int]int) bool {
+func (j *model) useless(rest, stuck map[int]int) bool {
 	due := time.Time{}
 	for _, q := range j.waits {
 		if end := q.created.Time().Add(j.w.Policy.MaxNodeProvisionTime); rest[q.class] > 0 && (due.IsZero() || end.Before(due)) {
@@ -99,7 +99,7 @@ const (
 
 // placeContents puts pods on the machines that they were counted on, as far as the filters allow it.
 // It costs contentPasses times the pods, and contentLooks times the contents.
-func (j *judge) placeContents(all []contents.Content) {
+func (j *model) placeContents(all []contents.Content) {
 	if len(all) == 0 {
 		return
 	}
@@ -127,7 +127,7 @@ func (j *judge) placeContents(all []contents.Content) {
 
 // nodesOf finds a machine for each content: the node that some of its pods run on, or else one of the first of its
 // group that is free and has room for all; -1: there is none.
-func (j *judge) nodesOf(all []contents.Content) []int {
+func (j *model) nodesOf(all []contents.Content) []int {
 	out, taken := make([]int, len(all)), make([]bool, j.nodes)
 	for i := range all {
 		if out[i] = all[i].Node; out[i] >= 0 {
@@ -158,7 +158,7 @@ func (j *judge) nodesOf(all []contents.Content) []int {
 }
 
 // hasRoom tells whether a node has room for all of some pods, by size.
-func (j *judge) hasRoom(node int, pods []contents.Run) bool {
+func (j *model) hasRoom(node int, pods []contents.Run) bool {
 	room := slices.Clone(j.sim.Room(node)[:j.w.Dimensions.Len()])
 	for _, r := range pods {
 		size := j.w.Dimensions.Class(r.Class)

@@ -11,7 +11,7 @@ import (
 // each time those of the group whose machine takes most for its cost, filled as the
 // scheduler would. It returns how many remain. It costs the machines times the groups times
 // the classes, and the pods.
-func (j *judge) coverLeft(x []int, left map[int]int, groups []int) (total int) {
+func (j *model) coverLeft(x []int, left map[int]int, groups []int) (total int) {
 	free := true
 	for c, n := range left {
 		total += n
@@ -52,7 +52,7 @@ func (j *judge) coverLeft(x []int, left map[int]int, groups []int) (total int) {
 
 // worth divides the pods that one more machine of a group would take by its price; 0: the machine may not be bought.
 // Pods that depend on others are bound to see; the others are counted by size.
-func (j *judge) worth(x []int, left map[int]int, g int, alone bool) float64 {
+func (j *model) worth(x []int, left map[int]int, g int, alone bool) float64 {
 	if !j.may(x, g) {
 		return 0
 	}
@@ -86,7 +86,7 @@ func (j *judge) worth(x []int, left map[int]int, g int, alone bool) float64 {
 
 // fill binds what is left, large pods first. It returns how many pods were bound, and whether
 // some of each class that was asked are still left.
-func (j *judge) fill(left map[int]int) (took int, fully bool) {
+func (j *model) fill(left map[int]int) (took int, fully bool) {
 	fully = true
 	for _, c := range j.order {
 		if left[c] > 0 {
@@ -100,14 +100,14 @@ func (j *judge) fill(left map[int]int) (took int, fully bool) {
 }
 
 // constrained tells whether where a class may go depends on where other pods are.
-func (j *judge) constrained(class int) bool {
+func (j *model) constrained(class int) bool {
 	return j.w.Topology != nil && j.w.Topology.Constrained[class]
 }
 
 // coverByCount is coverLeft for pods that depend on nobody: no node has room for any of
 // them, so that each machine is filled by itself, and the model is not asked. It costs the
 // machines of different content times the groups times the classes.
-func (j *judge) coverByCount(x []int, left map[int]int, groups []int) (total int) {
+func (j *model) coverByCount(x []int, left map[int]int, groups []int) (total int) {
 	total = sumOf(left)
 	for total > 0 && !j.sim.Spent() {
 		best, ratio, content := -1, 0.0, []int(nil)
@@ -139,7 +139,7 @@ func (j *judge) coverByCount(x []int, left map[int]int, groups []int) (total int
 
 // fillEmpty is what a machine of a group takes, large pods first, by the position in
 // judge.order, and what that is worth.
-func (j *judge) fillEmpty(left map[int]int, g int) (value float64, took []int) {
+func (j *model) fillEmpty(left map[int]int, g int) (value float64, took []int) {
 	j.sim.Steps += 1 + len(j.order)/8
 	room := slices.Clone(j.rooms[g])
 	took = make([]int, len(j.order))
@@ -156,7 +156,7 @@ func (j *judge) fillEmpty(left map[int]int, g int) (value float64, took []int) {
 }
 
 // within tells whether the limits allow a purchase.
-func (j *judge) within(x []int) bool {
+func (j *model) within(x []int) bool {
 	w := j.w
 	x, ok := j.spread(x)
 	for g, n := range x {
@@ -176,7 +176,7 @@ func (j *judge) within(x []int) bool {
 }
 
 // may tells whether the limits allow one machine of a group more.
-func (j *judge) may(x []int, g int) bool {
+func (j *model) may(x []int, g int) bool {
 	x[g]++
 	ok := j.within(x)
 	x[g]--

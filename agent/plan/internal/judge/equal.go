@@ -13,7 +13,7 @@ import (
 // refined is a purchase that costs the first expander as much and that the expanders after it like at least as well. First
 // it is what the first expander alone would make of it, so that none is worse to the second one than that. It takes at most
 // twice so many steps, and buysMore. The groups are in the order of the expanders from then on.
-func (j *judge) refined(best trial, steps int) trial {
+func (j *model) refined(best trial, steps int) trial {
 	j.limit = min(j.sim.Steps+steps, j.most)
 	j.w.ByFirstAlone(func() { best = j.exchangedEqually(best) })
 	if j.w.OneExpander() {
@@ -30,7 +30,7 @@ func (j *judge) refined(best trial, steps int) trial {
 
 // buysMore tells whether a trial buys more than another in the end or leaves more pods, though it costs as much with what may be
 // bought later: in one of them the second purchase may be made at once. It costs two times finalPurchase.
-func (j *judge) buysMore(t, than *trial) bool {
+func (j *model) buysMore(t, than *trial) bool {
 	limit, m := j.sim.Limit, j.mark()
 	defer func() { j.sim.Limit = limit }()
 	j.sim.Limit = 0
@@ -44,7 +44,7 @@ func (j *judge) buysMore(t, than *trial) bool {
 // exchangedEqually exchanges machines of a purchase as long as that costs the first expander nothing, helps as many pods, and the
 // expanders after it like the purchase better, within the steps of the part.
 // It costs the square of G, and up to a trial for each draw of an exchange that they like.
-func (j *judge) exchangedEqually(best trial) trial {
+func (j *model) exchangedEqually(best trial) trial {
 	ranks := j.w.MachineRanks()
 	slices.SortStableFunc(j.groups, func(a, b int) int { return cmp.Compare(ranks[a], ranks[b]) })
 	used := j.usage()
@@ -67,14 +67,14 @@ func (j *judge) exchangedEqually(best trial) trial {
 }
 
 // prefers tells whether the expanders like a purchase better than another that the first one likes as much.
-func (j *judge) prefers(x, than []int, used [2]float64) bool {
+func (j *model) prefers(x, than []int, used [2]float64) bool {
 	j.sim.Steps += 1 + len(j.groups)/8
 	a, b := j.w.PurchaseOf(x, j.rooms, used), j.w.PurchaseOf(than, j.rooms, used)
 	return j.w.CompareAfterFirst(&a, &b) < 0
 }
 
 // usage is what the pods of the queue ask for that machines help.
-func (j *judge) usage() (used [2]float64) {
+func (j *model) usage() (used [2]float64) {
 	for _, r := range j.queue(0) {
 		if j.units[r.class] > 0 {
 			for k := range used {
@@ -86,7 +86,7 @@ func (j *judge) usage() (used [2]float64) {
 }
 
 // withRest are machines with those of the second purchase of a trial.
-func (j *judge) withRest(machines []int, t *trial) []int {
+func (j *model) withRest(machines []int, t *trial) []int {
 	out := slices.Clone(machines)
 	for g := range out {
 		out[g] += t.all[g] - t.machines[g]
@@ -95,7 +95,7 @@ func (j *judge) withRest(machines []int, t *trial) []int {
 }
 
 // asGood tries a purchase in as many draws as another; false: it costs the first expander more, or helps fewer pods.
-func (j *judge) asGood(x []int, than *trial) (trial, bool) {
+func (j *model) asGood(x []int, than *trial) (trial, bool) {
 	below := than.score * (1 + rounding)
 	t, ok := j.try(x, 0, below)
 	if !ok || t.compare(than) > 0 {

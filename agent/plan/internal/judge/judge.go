@@ -32,9 +32,9 @@ const (
 	judgeDraws, judgeConfirms = 2, 6
 )
 
-// judge holds purchases against a model of kube-scheduler.
-type judge struct {
-	w          *Round
+// model is the cluster, with what is upcoming, in which a model of kube-scheduler binds all pods.
+type model struct {
+	w          *Judge
 	sim        *schedsim.Sim
 	waits      []queued
 	queues     [judgeConfirms][]podRun // see queue
@@ -67,18 +67,18 @@ type judge struct {
 
 // Judgeable tells whether this round's purchases can be judged: whether it is known whom upcoming
 // machines are for, and whether the round is small enough and more than counting.
-func (w *Round) Judgeable() bool {
+func (w *Judge) Judgeable() bool {
 	return w.tooLarge == "" && len(w.Groups) > 0 && len(w.Next.OrphanedUpcoming) == 0 && !w.byCount()
 }
 
 // byCount tells whether the pods are of one class and depend on nobody, and there is one group: kube-scheduler fills
 // such machines to the same number, whatever it scores, and packing counts that.
-func (w *Round) byCount() bool {
+func (w *Judge) byCount() bool {
 	return len(w.Groups) == 1 && w.Topology == nil && !slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return k.Class != w.Demands[0].Class })
 }
 
 // Measure finds the number (pods, classes, nodes, groups) by which the round is too large to be judged. It costs C + N + G.
-func (w *Round) Measure() {
+func (w *Judge) Measure() {
 	pods, nodes := 0, len(w.Nodes)
 	for i := range w.Demands {
 		pods += w.Demands[i].Count()
@@ -90,11 +90,11 @@ func (w *Round) Measure() {
 	w.ListPods = w.tooLarge == "" // the next round can judge contents
 }
 
-// newJudge builds the cluster as it is, with what is upcoming, puts the contents on it that are given, and
+// newModel builds the cluster as it is, with what is upcoming, puts the contents on it that are given, and
 // binds what has room beside. It costs the nodes with their pods, what schedsim.New costs, and the pods.
 // With letters: N + U, the pods that run, C*G, and Sim.Bind of P.
-func (w *Round) newJudge(cost []float64, withMarked bool, placed []contents.Content) *judge {
-	j := &judge{w: w, cost: cost, lost: -1, withMarked: withMarked, most: max(w.Budget-w.Steps, min(judgeSteps, w.Budget))}
+func (w *Judge) newModel(cost []float64, withMarked bool, placed []contents.Content) *model {
+	j := &model{w: w, cost: cost, lost: -1, withMarked: withMarked, most: max(w.Budget-w.Steps, min(judgeSteps, w.Budget))}
 	j.buildCluster()
 	j.sim.Limit = w.Budget // until a purchase has been bound once; a round that cannot do that is packed
 	j.begin = j.mark()
@@ -135,7 +135,7 @@ func (w *Round) newJudge(cost []float64, withMarked bool, placed []contents.Cont
 
 // collectGroups finds the groups that may be bought. One group stands for all of a set that is
 // balanced, and one for those that sell the same.
-func (j *judge) collectGroups() {
+func (j *model) collectGroups() {
 	w := j.w
 	j.balanced = make([][]int, len(w.Groups))
 	v, ranks := w.NewSolver(false), w.MachineRanks()
@@ -159,7 +159,7 @@ func (j *judge) collectGroups() {
 
 // spread is a purchase with the machines of each balanced set given to its groups, each to the
 // group that is smallest then; false: the maxima do not allow it. It costs the groups.
-func (j *judge) spread(x []int) ([]int, bool) {
+func (j *model) spread(x []int) ([]int, bool) {
 	for g, set := range j.balanced {
 		if set != nil && x[g] > 0 {
 			x = slices.Clone(x)
@@ -175,7 +175,7 @@ func (j *judge) spread(x []int) ([]int, bool) {
 
 // fillEvenly gives n machines to the groups of a set up to one level of sizes, and those above
 // it to the first groups; false: their maxima do not allow it.
-func (j *judge) fillEvenly(x, set []int, n int) bool {
+func (j *model) fillEvenly(x, set []int, n int) bool {
 	more := func(o, level int) int {
 		gr := &j.w.Groups[o]
 		if !gr.CanGrow() {
@@ -212,7 +212,7 @@ func (j *judge) fillEvenly(x, set []int, n int) bool {
 
 // gathered is a purchase with the machines of each balanced set counted for the group that
 // stands for it.
-func (j *judge) gathered(x []int) []int {
+func (j *model) gathered(x []int) []int {
 	out := slices.Clone(x)
 	for g, set := range j.balanced {
 		for _, o := range set {
@@ -225,7 +225,7 @@ func (j *judge) gathered(x []int) []int {
 }
 
 // buildCluster tells the model of the nodes and of what is on them.
-func (j *judge) buildCluster() {
+func (j *model) buildCluster() {
 	w := j.w
 	cfg := schedsim.Config{Classes: w.Snapshot.Classes, Namespaces: w.Snapshot.Namespaces, Dimensions: w.Dimensions, Replicated: make([]bool, len(w.Snapshot.Classes))}
 	if w.Topology != nil {
@@ -264,7 +264,7 @@ func (j *judge) buildCluster() {
 }
 
 // putPods tells the model which pods are on a node: by class, or one by one where some are terminating or take no room.
-func (j *judge) putPods(i int, n *round.Node) {
+func (j *model) putPods(i int, n *round.Node) {
 	if f := n.Facts; !f.Timed && !f.Expendable {
 		for _, h := range f.Classes {
 			j.sim.Put(int(h.Class), i, int(h.N), false)
@@ -279,7 +279,7 @@ func (j *judge) putPods(i int, n *round.Node) {
 }
 
 // alike tells whether two groups sell the same machine for the same price.
-func (j *judge) alike(a, b int) bool {
+func (j *model) alike(a, b int) bool {
 	return j.cost[a] == j.cost[b] && slices.Equal(j.rooms[a], j.rooms[b]) && j.w.Groups[b].Max-j.w.Groups[b].Size > 1000 &&
 		maps.Equal(j.infos[a].Labels, j.infos[b].Labels) && slices.Equal(j.infos[a].Taints, j.infos[b].Taints) &&
 		slices.Equal(j.w.Groups[a].Template.Zones, j.w.Groups[b].Template.Zones)
@@ -287,7 +287,7 @@ func (j *judge) alike(a, b int) bool {
 
 // weighClasses finds out what the share of a machine costs that a pod of each class takes at
 // least. It costs the classes by the groups.
-func (j *judge) weighClasses() {
+func (j *model) weighClasses() {
 	j.units = make([]float64, len(j.w.Snapshot.Classes))
 	for _, c := range j.order {
 		size := j.w.Dimensions.Class(c)
@@ -304,7 +304,7 @@ func (j *judge) weighClasses() {
 
 // takes tells whether an empty machine of a group takes a pod of a class, with no other pods around. Anti-affinity in a
 // domain that the template does not name is refused.
-func (j *judge) takes(class, g int) bool {
+func (j *model) takes(class, g int) bool {
 	return j.rooms[g] != nil && binpack.Fits(j.rooms[g], j.w.Dimensions.Class(class)) && j.w.Takes(class, g, j.infos[g]) && fit.UnknownDomain(&j.w.Snapshot.Classes[class], j.infos[g]) == ""
 }
 
@@ -321,7 +321,7 @@ func share(size, room []int64) (most float64) {
 // collectReserved counts the pods that an earlier round counted on machines that are upcoming,
 // or that have just become Ready: there it is the scheduler's turn.
 // It costs G*P in the worst case, and U.
-func (j *judge) collectReserved() {
+func (j *model) collectReserved() {
 	w := j.w
 	if !w.HasReservations() {
 		return
@@ -365,7 +365,7 @@ func (j *judge) collectReserved() {
 
 // excluded tells whether pods that run keep a class away from all expected machines of a group. Pods that are still to
 // be bound on machines that are upcoming may change that for a class with affinity or spread. It costs the nodes.
-func (j *judge) excluded(class, g int) bool {
+func (j *model) excluded(class, g int) bool {
 	if !j.constrained(class) {
 		return false
 	}
@@ -380,14 +380,14 @@ func (j *judge) excluded(class, g int) bool {
 }
 
 // price is what a purchase costs.
-func (j *judge) price(x []int) (sum float64) {
+func (j *model) price(x []int) (sum float64) {
 	for g, n := range x {
 		sum += float64(n) * j.cost[g]
 	}
 	return sum
 }
 
-func (j *judge) add(g int) int {
+func (j *model) add(g int) int {
 	gr := &j.w.Groups[g]
 	j.bought = append(j.bought, g)
 	return j.sim.AddNode(schedsim.Node{Info: j.infos[g], Allocatable: gr.Template.Allocatable, Room: j.rooms[g], VolumeLimits: gr.Template.VolumeLimits})

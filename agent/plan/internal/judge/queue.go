@@ -11,7 +11,7 @@ import (
 )
 
 // collectWaiting finds the pods that wait and that machines are bought for.
-func (j *judge) collectWaiting() {
+func (j *model) collectWaiting() {
 	w := j.w
 	j.lacking, j.onNodes = make([]int, len(w.Snapshot.Classes)), make([]int, len(w.Snapshot.Classes))
 	for i := range w.Demands {
@@ -38,7 +38,7 @@ func (j *judge) collectWaiting() {
 }
 
 // bindWaiting binds the pods that have room on a node that is there; the others are the queue.
-func (j *judge) bindWaiting() {
+func (j *model) bindWaiting() {
 	j.sim.Seed(1) // as the first draw of a trial
 	for _, r := range runsOf(j.waits, j.onNodes, j.lacking) {
 		n := j.sim.Bind(r.class, r.n)
@@ -49,7 +49,7 @@ func (j *judge) bindWaiting() {
 
 // sort puts the pods in the order in which kube-scheduler takes them: by priority, then by age.
 // Those of the same second are in any order, another one in each draw.
-func (j *judge) sort(draw int) {
+func (j *model) sort(draw int) {
 	slices.SortFunc(j.waits, func(a, b queued) int {
 		if c := cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.created, b.created)); c != 0 {
 			return c
@@ -63,7 +63,7 @@ func (j *judge) sort(draw int) {
 }
 
 // queue is the queue of a draw.
-func (j *judge) queue(draw int) []podRun {
+func (j *model) queue(draw int) []podRun {
 	if j.queues[draw] == nil {
 		j.sort(draw)
 		j.queues[draw] = runsOf(j.waits, j.onNodes, j.lacking)

@@ -12,7 +12,7 @@ import (
 // reasons tells by group what kube-scheduler has to do with a purchase: machines that size
 // alone would not ask for, and pods that it is expected to leave at first, which have room by size. It costs as many
 // trials as groups are bought of, within a share of the steps that the purchase took.
-func (j *judge) reasons(x []int, left int) []string {
+func (j *model) reasons(x []int, left int) []string {
 	out := make([]string, len(x))
 	first := slices.IndexFunc(x, func(n int) bool { return n > 0 })
 	most := min(j.sim.Steps+max(j.sim.Steps, judgeSteps)/allShares, j.most)
@@ -36,7 +36,7 @@ func (j *judge) reasons(x []int, left int) []string {
 }
 
 // leaves is how many pods a purchase strands.
-func (j *judge) leaves(x []int) int {
+func (j *model) leaves(x []int) int {
 	m := j.mark()
 	defer j.rollback(m)
 	left, _ := j.run(x, 0, math.Inf(1))
@@ -45,7 +45,7 @@ func (j *judge) leaves(x []int) int {
 
 // stranded is how many of the pods that are left a machine would help, where the new machines have room for all of them
 // by size; 0 where they have not.
-func (j *judge) stranded(left map[int]int) (n int) {
+func (j *model) stranded(left map[int]int) (n int) {
 	left = maps.Clone(left)
 	for c, k := range left {
 		if !j.helps(c, k) || j.w.HeadroomName(c) != "" {

@@ -12,15 +12,15 @@ import (
 
 // wasteOf is the expander least-waste: the shares of cpu and memory of n machines that stay
 // unused.
-func (j *judge) wasteOf(g int, took []int64, n int) float64 {
+func (j *model) wasteOf(g int, took []int64, n int) float64 {
 	c := &j.w.Groups[g].Template.Capacity
 	return 2 - float64(took[0])/float64(max(c.MilliCPU, 1))/float64(n) - float64(took[1])/float64(max(c.Memory, 1))/float64(n)
 }
 
-// estimates buys as Cluster Autoscaler does: machines of the group that wastes least with what
+// autoscalerPurchase buys as Cluster Autoscaler does: machines of the group that wastes least with what
 // they take, and then of the next for what is left. It costs, for each group that is bought, the groups times the
 // classes times the machines.
-func (j *judge) estimates() []int {
+func (j *model) autoscalerPurchase() []int {
 	left, x := j.waiting(), make([]int, len(j.cost))
 	for range j.groups {
 		best, least, machines := -1, 0.0, 0
@@ -45,7 +45,7 @@ func (j *judge) estimates() []int {
 
 // estimate packs pods of all classes that one group takes into its machines, first fit, by
 // falling size.
-func (j *judge) estimate(g int, left map[int]int) (n int, took []int64, rest map[int]int) {
+func (j *model) estimate(g int, left map[int]int) (n int, took []int64, rest map[int]int) {
 	took, rest = make([]int64, j.w.Dimensions.Len()), make(map[int]int)
 	order := slices.Clone(j.order)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(j.scoreOn(b, g), j.scoreOn(a, g)) })
@@ -74,29 +74,29 @@ func (j *judge) estimate(g int, left map[int]int) (n int, took []int64, rest map
 }
 
 // scoreOn is the sum of the shares of cpu and memory of a group's machine that a pod asks for.
-func (j *judge) scoreOn(class, g int) float64 {
+func (j *model) scoreOn(class, g int) float64 {
 	size, room := j.w.Dimensions.Class(class), j.rooms[g]
 	return float64(size[0])/float64(max(room[0], 1)) + float64(size[1])/float64(max(room[1], 1))
 }
 
-// claim is a machine of which the group is still open.
-type claim struct {
+// openMachine is a machine of which the group is still open.
+type openMachine struct {
 	options []int // groups that it may become
 	used    []int64
 	pods    int
 }
 
-// claims buys as Karpenter does: pods by falling cpu and then memory, each onto the planned
+// karpenterPurchase buys as Karpenter does: pods by falling cpu and then memory, each onto the planned
 // machine with the fewest pods that some group could still provide; in the end each becomes
 // the cheapest that it may. It costs the pods times the machines.
-func (j *judge) claims() []int {
+func (j *model) karpenterPurchase() []int {
 	left := j.waiting()
 	order := slices.Clone(j.order)
 	slices.SortStableFunc(order, func(a, b int) int {
 		x, y := j.w.Dimensions.Class(a), j.w.Dimensions.Class(b)
 		return cmp.Or(cmp.Compare(y[0], x[0]), cmp.Compare(y[1], x[1]))
 	})
-	var all []*claim
+	var all []*openMachine
 	for _, c := range order {
 		for range left[c] {
 			best := -1
@@ -107,7 +107,7 @@ func (j *judge) claims() []int {
 			}
 			if best < 0 {
 				best = len(all)
-				all = append(all, &claim{options: slices.Clone(j.groups), used: make([]int64, j.w.Dimensions.Len())})
+				all = append(all, &openMachine{options: slices.Clone(j.groups), used: make([]int64, j.w.Dimensions.Len())})
 			}
 			x := all[best]
 			x.options = slices.DeleteFunc(x.options, func(g int) bool { return !j.stillFits(c, g, x.used) })
@@ -127,7 +127,7 @@ func (j *judge) claims() []int {
 }
 
 // stillFits tells whether a group's machine that so much is on takes one pod more.
-func (j *judge) stillFits(class, g int, used []int64) bool {
+func (j *model) stillFits(class, g int, used []int64) bool {
 	for k, v := range j.w.Dimensions.Class(class) {
 		if v > 0 && used[k]+v > j.rooms[g][k] {
 			return false

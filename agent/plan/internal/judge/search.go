@@ -13,7 +13,7 @@ import (
 
 // Judged is the solution of a round whose purchases can be judged; nil: this one's cannot, and
 // packing decides alone.
-func (w *Round) Judged() *packing.Solution {
+func (w *Judge) Judged() *packing.Solution {
 	cost, margin := w.Costs()
 	if cost == nil || margin > 0 || !w.Judgeable() {
 		return nil
@@ -34,8 +34,8 @@ func (w *Round) Judged() *packing.Solution {
 
 // judgedWith is the solution with or without the nodes that are being emptied, and where it buys, beside it the one that
 // buys nothing; nil: no purchase could be judged within the steps of the round.
-func (w *Round) judgedWith(cost []float64, withMarked bool) (s, without *packing.Solution) {
-	j := w.newJudge(cost, withMarked, nil)
+func (w *Judge) judgedWith(cost []float64, withMarked bool) (s, without *packing.Solution) {
+	j := w.newModel(cost, withMarked, nil)
 	t, ok := j.choose()
 	if ok {
 		s = j.solution(t)
@@ -51,7 +51,7 @@ func (w *Round) judgedWith(cost []float64, withMarked bool) (s, without *packing
 // unlessReserved returns a solution that buys nothing, where the reservations of earlier rounds
 // leave room for all pods that a purchase would help: what the scheduler leaves on machines
 // that are still upcoming is known when they are there. It ends the judge.
-func (j *judge) unlessReserved(s *packing.Solution) (best, without *packing.Solution) {
+func (j *model) unlessReserved(s *packing.Solution) (best, without *packing.Solution) {
 	w := j.w
 	if s.Bought() == 0 || !w.HasReservations() && !w.AnyMarked() {
 		j.rollback(j.begin)
@@ -76,12 +76,12 @@ func (j *judge) unlessReserved(s *packing.Solution) (best, without *packing.Solu
 // with what it lacks bought at once, if that is cheaper than later. The groups stay those of
 // the expander as far as they go. Where only the size of machines tells and it differs, or pods
 // are spread over zones, the search looks for a purchase in as many zones that saves more than wasteMargin; it costs choose then.
-func (w *Round) JudgePacked(best *packing.Solution) *packing.Solution {
+func (w *Judge) JudgePacked(best *packing.Solution) *packing.Solution {
 	cost, margin := w.Costs()
 	if best.Bought() == 0 || cost == nil || !w.Judgeable() {
 		return best
 	}
-	j := w.newJudge(cost, slices.ContainsFunc(best.Bins, func(b packing.Bin) bool {
+	j := w.newModel(cost, slices.ContainsFunc(best.Bins, func(b packing.Bin) bool {
 		return b.Node >= 0 && b.Taken() && w.Nodes[b.Node].State == round.StateMarked
 	}), nil)
 	j.limit = j.sim.Steps + judgeSteps/2
@@ -113,7 +113,7 @@ func (w *Round) JudgePacked(best *packing.Solution) *packing.Solution {
 
 // keepsZones tells whether a purchase has machines in each zone without a node in which another has some, where pods are spread over
 // zones: without prices a spread is worth machines. It costs G.
-func (j *judge) keepsZones(x, other []int) bool {
+func (j *model) keepsZones(x, other []int) bool {
 	if j.zonesInUse == nil {
 		return true
 	}
@@ -130,7 +130,7 @@ func (j *judge) keepsZones(x, other []int) bool {
 }
 
 // sameSize tells whether all groups that may be bought cost the same and have the same room. It costs G.
-func (j *judge) sameSize() bool {
+func (j *model) sameSize() bool {
 	return !slices.ContainsFunc(j.groups, func(g int) bool {
 		return j.cost[g] != j.cost[j.groups[0]] || !slices.Equal(j.rooms[g], j.rooms[j.groups[0]])
 	})
@@ -142,7 +142,7 @@ func (j *judge) sameSize() bool {
 // (judge.cut); the best that was found by then is taken. The first candidates are tried
 // beyond judgeTimes too, and the first one until sim.Limit; false: it takes more.
 // It costs judgeTimes bindings of all pods (schedsim.Sim.Bind), and sorting P for each of six draws.
-func (j *judge) choose() (trial, bool) {
+func (j *model) choose() (trial, bool) {
 	if j.nothing() {
 		nothing := make([]int, len(j.cost))
 		return trial{machines: nothing, all: nothing}, true
@@ -223,7 +223,7 @@ const (
 )
 
 // nothing tells whether nobody is left whom a machine would help.
-func (j *judge) nothing() bool {
+func (j *model) nothing() bool {
 	m := j.mark()
 	defer j.rollback(m)
 	left, _ := j.run(make([]int, len(j.cost)), 0, math.Inf(1))
@@ -237,7 +237,7 @@ func (j *judge) nothing() bool {
 
 // confirm lets the best purchases stand all draws, each with what it lacks. A rival that no steps are left for is not
 // compared: few draws are no proof against many. It costs up to 4 times settled.
-func (j *judge) confirm(best trial, others []trial) trial {
+func (j *model) confirm(best trial, others []trial) trial {
 	slices.SortStableFunc(others, func(a, b trial) int { return a.compare(&b) })
 	stood := [][]int{best.machines}
 	best = j.settled(best, math.Inf(1))
@@ -258,7 +258,7 @@ func (j *judge) confirm(best trial, others []trial) trial {
 
 // settled lets a purchase stand all draws, and buys at once what it lacks in one of them where that is cheaper than the
 // risk, and costs less than below. It costs up to 3 times 6 trials for each of 6 draws.
-func (j *judge) settled(t trial, below float64) trial {
+func (j *model) settled(t trial, below float64) trial {
 	t = j.drawn(t, judgeConfirms, math.Inf(1))
 	for range judgeRepairs {
 		best := t
@@ -284,13 +284,13 @@ func (j *judge) settled(t trial, below float64) trial {
 
 // rivalOf is what a purchase may cost to be a rival of another: less than rivalMargin above it, or anything where
 // the other leaves pods that some purchase helps.
-func (j *judge) rivalOf(than *trial) float64 {
+func (j *model) rivalOf(than *trial) float64 {
 	return j.mustCost(than) * rivalMargin
 }
 
 // mustCost is the price below which a purchase is better than another; infinite where the other leaves pods that some
 // purchase helps.
-func (j *judge) mustCost(than *trial) float64 {
+func (j *model) mustCost(than *trial) float64 {
 	if than.lost > j.lost || than.open > 0 {
 		return math.Inf(1)
 	}
@@ -300,7 +300,7 @@ func (j *judge) mustCost(than *trial) float64 {
 // repaired is a purchase that was tried in one draw, or one with what it lacks bought at once. It stands the draws of a
 // search where it leaves nobody, or where it is better than another. A purchase that still has to be repaired stands one
 // draw: more draws would take the steps that the repairs need.
-func (j *judge) repaired(t trial, than *trial) trial {
+func (j *model) repaired(t trial, than *trial) trial {
 	below, best := j.rivalOf(than), trial{lost: math.MaxInt}
 	for k := 0; ; k++ {
 		if t.left == 0 {
@@ -326,7 +326,7 @@ func (j *judge) repaired(t trial, than *trial) trial {
 // search drops machines and exchanges them for cheaper ones as long as that is better in the mean of some draws, what
 // saves most first, within its steps. It ends where an earlier search has ended: there it found no exchange that is better.
 // There are 15 exchanges for a pair of groups, so that it costs the square of G, and its share of the steps.
-func (j *judge) search(from trial, ended []trial, draws int) trial {
+func (j *model) search(from trial, ended []trial, draws int) trial {
 	best := from
 	moves := exchange.Saving(j.cost, j.groups, best.machines)
 	need := j.needs()
@@ -346,7 +346,7 @@ func (j *judge) search(from trial, ended []trial, draws int) trial {
 // exchanged is a purchase after an exchange; false: it is not better, or not possible. Where machines help all pods, one
 // with too little room for them is not tried: of 7,000 none was better. It costs C + G to be ruled out, and up to a trial
 // for each draw otherwise.
-func (j *judge) exchanged(best *trial, m *exchange.Exchange, need []int64, draws int) (trial, bool) {
+func (j *model) exchanged(best *trial, m *exchange.Exchange, need []int64, draws int) (trial, bool) {
 	y, possible := m.Of(best.machines)
 	if !possible {
 		return trial{}, false

@@ -10,13 +10,13 @@ import (
 
 // solution is the solution with the purchase of a trial, each pod where the model has put it.
 // It costs finalPurchase, one trial for each group that is bought, and P.
-func (j *judge) solution(t trial) *packing.Solution {
+func (j *model) solution(t trial) *packing.Solution {
 	j.sim.Limit = 0 // the purchase has been bound once
 	m := j.mark()
-	x, left, overtaken := j.finalPurchase(&t, m)
+	x, left, later := j.finalPurchase(&t, m)
 	stranded := j.stranded(left)
 	s := j.written(x, left, m)
-	s.Overtaken = overtaken
+	s.Later = later
 	j.rollback(m)
 	s.Reasons = j.reasons(x, stranded)
 	return s
@@ -24,10 +24,10 @@ func (j *judge) solution(t trial) *packing.Solution {
 
 // finalPurchase makes the first purchase of a trial, or both at once: where the machines have no room for the pods of the second one,
 // and where these depend on others or are headroom. Where other pods would take the machines of the second purchase too, it is not
-// made: the pods that it is for are overtaken. It returns the machines by group and the pods that are left, by class.
+// made. It returns the machines by group and the pods that are left, by class.
 // It costs up to five trials, and
 // judgeConfirms more where the model breaks ties otherwise than before.
-func (j *judge) finalPurchase(t *trial, m mark) (x []int, left, overtaken map[int]int) {
+func (j *model) finalPurchase(t *trial, m mark) (x []int, left, later map[int]int) {
 	j.sim.ResetOrder() // the same trial is bound the same, whatever was tried before
 	left = j.runFirst(t, m)
 	refused, headroom := j.refused(left), j.lacksHeadroom(left)
@@ -46,7 +46,7 @@ func (j *judge) finalPurchase(t *trial, m mark) (x []int, left, overtaken map[in
 
 // runFirst makes the first purchase of a trial. The model may break ties otherwise than it did in the trial: where no draw of
 // that left pods that a machine would help, neither does the one that is taken, if there is such among the first few.
-func (j *judge) runFirst(t *trial, m mark) (left map[int]int) {
+func (j *model) runFirst(t *trial, m mark) (left map[int]int) {
 	for draw := range judgeConfirms {
 		if left, _ = j.run(t.machines, draw, math.Inf(1)); t.left > 0 || !slices.ContainsFunc(j.order, func(c int) bool { return j.helps(c, left[c]) }) {
 			return left
@@ -60,7 +60,7 @@ func (j *judge) runFirst(t *trial, m mark) (left map[int]int) {
 // runBoth makes both purchases of a trial in the cluster of a mark. Pods spread over machines that were to stay free for headroom, and a
 // machine more is used as well. Where headroom is left, it gets the machines of the second purchase after the pods have used those of the
 // first: so the contents are remembered, and the next round does not buy again.
-func (j *judge) runBoth(t *trial, m mark) (left map[int]int) {
+func (j *model) runBoth(t *trial, m mark) (left map[int]int) {
 	left, _ = j.run(t.all, 0, math.Inf(1))
 	if !j.lacksHeadroom(left) {
 		return left
@@ -90,12 +90,12 @@ func (j *judge) runBoth(t *trial, m mark) (left map[int]int) {
 }
 
 // leavesMore tells whether more is left of a class than otherwise.
-func (j *judge) leavesMore(left, otherwise map[int]int) bool {
+func (j *model) leavesMore(left, otherwise map[int]int) bool {
 	return slices.ContainsFunc(j.order, func(c int) bool { return left[c] > otherwise[c] })
 }
 
 // lacksHeadroom tells whether pieces of headroom are left that a machine would help.
-func (j *judge) lacksHeadroom(left map[int]int) bool {
+func (j *model) lacksHeadroom(left map[int]int) bool {
 	for c, n := range left {
 		if j.helps(c, n) && j.w.HeadroomName(c) != "" {
 			return true
@@ -106,7 +106,7 @@ func (j *judge) lacksHeadroom(left map[int]int) bool {
 
 // refused are the pods, by class, that are left, depend on others, and would be helped by a machine. No arrangement is
 // known in which the machines have a place for them.
-func (j *judge) refused(left map[int]int) map[int]int {
+func (j *model) refused(left map[int]int) map[int]int {
 	refused := make(map[int]int)
 	for c, n := range left {
 		if j.helps(c, n) && j.constrained(c) {
@@ -117,10 +117,10 @@ func (j *judge) refused(left map[int]int) map[int]int {
 }
 
 // helps tells whether a machine would help some of the pods of a class that are left.
-func (j *judge) helps(class, left int) bool { return j.units[class] > 0 && left > j.stuck[class] }
+func (j *model) helps(class, left int) bool { return j.units[class] > 0 && left > j.stuck[class] }
 
 // written is the solution with a purchase that has been run since a mark; left are the pods that are left then.
-func (j *judge) written(x []int, left map[int]int, m mark) *packing.Solution {
+func (j *model) written(x []int, left map[int]int, m mark) *packing.Solution {
 	w := j.w
 	stuck := j.stuckOf(x, left)
 	v := w.NewSolver(j.withMarked)
@@ -158,7 +158,7 @@ func (j *judge) written(x []int, left map[int]int, m mark) *packing.Solution {
 }
 
 // assign writes pods of a class on a node down for the demands of the class.
-func (j *judge) assign(v *packing.Solver, at map[int]int, demands []int, node, count int) {
+func (j *model) assign(v *packing.Solver, at map[int]int, demands []int, node, count int) {
 	place, has := at[node]
 	if !has {
 		return
@@ -175,7 +175,7 @@ func (j *judge) assign(v *packing.Solver, at map[int]int, demands []int, node, c
 }
 
 // stuckOf are those of the pods that a purchase leaves whom no second one would help.
-func (j *judge) stuckOf(x []int, left map[int]int) map[int]int {
+func (j *model) stuckOf(x []int, left map[int]int) map[int]int {
 	m := j.mark()
 	defer j.rollback(m)
 	stuck := maps.Clone(left)
@@ -187,7 +187,7 @@ func (j *judge) stuckOf(x []int, left map[int]int) map[int]int {
 // assignReserved lets pods that are on no machine go on counting on machines that the scheduler has not used
 // yet, and on the new ones, as far as the room there could hold them: without those that are stuck, and on the new ones without
 // those that depend on others.
-func (j *judge) assignReserved(v *packing.Solver, demands map[int][]int, stuck map[int]int) {
+func (j *model) assignReserved(v *packing.Solver, demands map[int][]int, stuck map[int]int) {
 	left := make(map[int]int)
 	v.Solution.Claims = make([]int, len(v.Solution.Left))
 	for c, all := range demands {

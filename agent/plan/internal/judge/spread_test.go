@@ -33,7 +33,7 @@ func TestBalancedPurchasesAreSpreadEvenly(t *testing.T) {
 			continue
 		}
 		n := 1 + r.IntN(30)
-		j := &judge{w: w, balanced: make([][]int, len(w.Groups))}
+		j := &model{w: w, balanced: make([][]int, len(w.Groups))}
 		j.balanced[set[0]] = set
 		x, want := make([]int, len(w.Groups)), make([]int, len(w.Groups))
 		x[set[0]] = n

@@ -55,22 +55,22 @@ type mark struct {
 	bought int // how many machines had been added
 }
 
-func (j *judge) mark() mark { return mark{j.sim.Mark(), len(j.bought)} }
+func (j *model) mark() mark { return mark{j.sim.Mark(), len(j.bought)} }
 
 // rollback takes away what was bound and added since a mark. It costs what was done since then.
-func (j *judge) rollback(m mark) {
+func (j *model) rollback(m mark) {
 	j.sim.Rollback(m.sim)
 	j.bought = j.bought[:m.bought]
 }
 
 // placed are the pods that were bound since a mark.
-func (j *judge) placed(m mark) []schedsim.Placement { return j.sim.Placed(m.sim) }
+func (j *model) placed(m mark) []schedsim.Placement { return j.sim.Placed(m.sim) }
 
 // run makes the cluster of a purchase and binds all pods. It returns the pods by class that
 // are left and that no reservation stands for; false: a purchase for them would cost more
 // than most, or the steps of the round do not suffice. The caller rolls back.
 // It costs M machines and Sim.Bind of P in runs of one class.
-func (j *judge) run(x []int, draw int, most float64) (left map[int]int, ok bool) {
+func (j *model) run(x []int, draw int, most float64) (left map[int]int, ok bool) {
 	j.sim.Seed(uint64(draw) + 1)
 	j.addMachines(x)
 	worth := 0.0
@@ -95,7 +95,7 @@ func (j *judge) run(x []int, draw int, most float64) (left map[int]int, ok bool)
 
 // retry binds pods that were left and that depend on others as long as that helps: kube-scheduler tries them again when
 // a pod that they may wait for is bound.
-func (j *judge) retry(left map[int]int, draw int) {
+func (j *model) retry(left map[int]int, draw int) {
 	for again := true; again; {
 		again = false
 		for _, r := range j.queue(draw) {
@@ -109,7 +109,7 @@ func (j *judge) retry(left map[int]int, draw int) {
 }
 
 // addMachines adds the machines of a purchase.
-func (j *judge) addMachines(x []int) {
+func (j *model) addMachines(x []int) {
 	machines, _ := j.spread(x)
 	for g, n := range machines {
 		for range n {
@@ -127,7 +127,7 @@ func sumOf(left map[int]int) (n int) {
 }
 
 // isStuck tells whether those who are left are those whom no machine has helped yet.
-func (j *judge) isStuck(left map[int]int) bool {
+func (j *model) isStuck(left map[int]int) bool {
 	for c, n := range left {
 		if n > j.stuck[c] {
 			return false
@@ -137,7 +137,7 @@ func (j *judge) isStuck(left map[int]int) bool {
 }
 
 // assess tells whether a purchase is better than another: in the first draw, and in the mean of so many.
-func (j *judge) assess(x []int, than *trial, draws int) (trial, bool) {
+func (j *model) assess(x []int, than *trial, draws int) (trial, bool) {
 	t, ok := j.try(x, 0, than.score)
 	if !ok || !t.better(than) {
 		return t, false
@@ -148,7 +148,7 @@ func (j *judge) assess(x []int, than *trial, draws int) (trial, bool) {
 
 // drawn lets a trial stand more draws, until it has stood so many, or must cost as much as below in their mean, or the
 // steps are used up: those of the search after judgeDraws, those of the round before.
-func (j *judge) drawn(t trial, draws int, below float64) trial {
+func (j *model) drawn(t trial, draws int, below float64) trial {
 	for ; t.draws < min(draws, judgeDraws) && j.sim.Steps < j.most || t.draws < draws && j.sim.Steps < j.limit; t.draws++ {
 		rest := j.price(t.machines) * float64(draws-t.draws-1) // what the draws after this one cost at least
 		o, ok := j.try(t.machines, t.draws, below*float64(draws)-t.score*float64(t.draws)-rest)
@@ -171,7 +171,7 @@ func (j *judge) drawn(t trial, draws int, below float64) trial {
 // try makes the cluster of a purchase, lets kube-scheduler bind, and covers what it leaves;
 // false: that costs as much as below, or more, or the steps of the round do not suffice.
 // It costs run, coverLeft and keepOnNew.
-func (j *judge) try(x []int, draw int, below float64) (t trial, ok bool) {
+func (j *model) try(x []int, draw int, below float64) (t trial, ok bool) {
 	m := j.mark()
 	defer j.rollback(m)
 	first := j.price(x)

@@ -33,7 +33,7 @@ type Solution struct {
 	Allocations [][]Allocation // by demand, in the order of the groups
 	Left        []int          // by demand: pods that no group can help
 	Claims      []int          // by demand: pods that are on no machine, and for which machines have room by size (see judge.assignReserved); nil: none
-	Overtaken   map[int]int    // by class: pods that are left because other pods would use machines that were bought for them now (see judge.overtaken); nil: none
+	Later       map[int]int    // by class: pods that are left because other pods would use machines that were bought for them now (see judge.useless); nil: none
 	Reasons     []string       // by group: what kube-scheduler has to do with its machines (see judge.reasons); nil: it was not asked
 }
 
@@ -331,7 +331,7 @@ func (v *Solver) keepReserved(g int, nodes bool) bool {
 	rest := slices.Clone(k.Left)
 	v.apply(&k, which, g, []int{g})
 	if nodes {
-		return true // who has no room beside the nodes any more has been overtaken, and is to be asked for anew
+		return true // a pod that has no room beside the nodes any more is to be bought for anew
 	}
 	if k.Unplaced() > 0 { // what these pods will need of the machines is not known exactly
 		v.upcoming[g] = 0

@@ -18,7 +18,7 @@ import (
 
 // Planner is one round of scale-up.
 type Planner struct {
-	*judge.Round
+	*judge.Judge
 	keysByAllocation [][]cluster.PodKey // room for named and merge
 	closed           []int              // by demand: see applyToTopology
 	refusals         refusalLists
@@ -26,7 +26,7 @@ type Planner struct {
 }
 
 // New begins scale-up.
-func New(w *round.State) *Planner { return &Planner{Round: judge.New(packing.New(w))} }
+func New(w *round.State) *Planner { return &Planner{Judge: judge.New(packing.New(w))} }
 
 // CheckExpanders says what is wrong with the choice of expanders.
 func (w *Planner) CheckExpanders() {
@@ -248,7 +248,7 @@ func (w *Planner) explain(a *packing.Solution) {
 		case a.Left[i] == 0:
 		case k.Deferral != "":
 			w.HeldPods(k, a.Left[i], cmp.Or(k.DeferralRule, decision.RuleDeferred), k.Deferral)
-		case a.Overtaken[k.Class] > 0:
+		case a.Later[k.Class] > 0:
 			w.HeldPods(k, a.Left[i], decision.RuleDeferred, "kube-scheduler would put other pods on a machine that is bought now: the agent buys one for this pod when those run")
 		default:
 			refusals, words := w.sharedRefusals(k.Class, a.Grow)

@@ -7,8 +7,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 )
 
-// Round is the judging of one round.
-type Round struct {
+// Judge judges the purchases of one round.
+type Judge struct {
 	*packing.Packer
 	Budget   int    // steps that it may take
 	Steps    int    // that it took; 0: nothing was judged
@@ -17,7 +17,7 @@ type Round struct {
 }
 
 // size tells how large a round is whose pods cannot be bound once within the steps of a round.
-func (w *Round) size() string {
+func (w *Judge) size() string {
 	pods := 0
 	for i := range w.Demands {
 		pods += w.Demands[i].Count()
@@ -25,5 +25,5 @@ func (w *Round) size() string {
 	return fmt.Sprintf("%d pods of %d classes on %d nodes", pods, len(w.Demands), len(w.Nodes))
 }
 
-// New begins a round.
-func New(w *packing.Packer) *Round { return &Round{Packer: w, Budget: budget.Search.Budget()} }
+// New begins the judging of a round.
+func New(w *packing.Packer) *Judge { return &Judge{Packer: w, Budget: budget.Search.Budget()} }
