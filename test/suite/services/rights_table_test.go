@@ -30,7 +30,7 @@ import (
 
 const byPolicy = "ValidatingAdmissionPolicy"
 
-// table is every attack. What docs/security.md lists as left to a thief is not in it.
+// table is every attack that is refused. rights_thief_test.go has what is left to a thief.
 func (s *stolen) table() []attack {
 	return slices.Concat(s.secretAttacks(), s.approvalAttacks(), s.joinAttacks(), s.nodeAttacks(), s.otherAttacks(), s.formAttacks())
 }

@@ -1,0 +1,248 @@
+package services
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
+)
+
+var updateThief = flag.Bool("update", false, "write the thief's calls of docs/security.md anew")
+
+// refusers are what refuses a call, as docs/security.md names it, with words of its answer. Any other name
+// is that of a policy.
+var refusers = map[string]string{
+	"RBAC":                    " cannot ",
+	"the Node authorizer":     "no relationship found between node",
+	"NodeRestriction":         "is not allowed to",
+	"the PodDisruptionBudget": "disruption budget",
+}
+
+const ofAgent, ofToken, ofNode, ofPod = "the agent's kubeconfig", "the join token", "the new Node's certificate", "the pod's token"
+
+// calls plays the thief's table of docs/security.md from its first call, which has nothing but the agent's
+// kubeconfig, to its last one, which has the cluster (issue 41, D).
+func (s *stolen) calls(t *testing.T) {
+	h := &heist{stolen: s}
+	h.prepare(t)
+	calls := slices.Concat(h.join(), h.lure(), h.take(), h.beside())
+	for _, c := range calls {
+		if ok := t.Run(c.name, func(t *testing.T) { c.judge(t, c.try(t, s)) }); !ok && c.numbered() {
+			t.Fatal("the calls after it need what this one gives")
+		}
+	}
+	compareThief(t, calls)
+}
+
+// compareThief compares the table of docs/security.md with the calls that were played.
+func compareThief(t *testing.T, calls []attack) {
+	t.Helper()
+	const page = "../../../docs/security.md"
+	const begin, end = "<!-- the thief's calls begin: cd test && go test ./suite/services -run TestStolenCredential -update -->\n", "<!-- the thief's calls end -->\n"
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(raw), begin)
+	old, tail, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatal("docs/security.md lacks the marks of the thief's calls")
+	}
+	table := thiefTable(calls)
+	switch {
+	case old == table:
+	case *updateThief:
+		if err := os.WriteFile(page, []byte(head+begin+table+end+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("the thief's calls in docs/security.md are not those of this test; -update writes:\n%s", table)
+	}
+}
+
+// numbered: the chain to cluster-admin needs the call.
+func (a attack) numbered() bool { return a.passes && !a.beside }
+
+// thiefTable numbers the calls of the chain.
+func thiefTable(calls []attack) string {
+	var out strings.Builder
+	out.WriteString("\n| | with | call | outcome |\n|---|---|---|---|\n")
+	n := 0
+	for _, c := range calls {
+		number, outcome := "", "passes"
+		switch {
+		case c.numbered():
+			n++
+			number = fmt.Sprintf(" %d", n)
+		case !c.passes && refusers[c.by] == "":
+			outcome = "refused by the policy `" + c.by + "`"
+		case !c.passes:
+			outcome = "refused by " + c.by
+		}
+		fmt.Fprintf(&out, "|%s | %s | %s | %s |\n", number, c.with, c.name, outcome)
+	}
+	return out.String() + "\n"
+}
+
+// join makes a Node of the thief's own.
+func (h *heist) join() []attack {
+	ctx := h.ctx
+	return []attack{
+		{with: ofAgent, name: "create a token of the chosen pod's service account", by: "RBAC", says: "serviceaccounts/token", try: func(_ *testing.T, s *stolen) error {
+			_, err := h.mint(s.thief, h.chosen)
+			return err
+		}},
+		{with: ofAgent, name: "create a join token of kubeadm's group, whose joins kube-controller-manager approves", by: "autoscaler-agent-tokens", says: "jointokengroups", try: makes("asa012", group(bootstrap.KubeadmGroup))},
+		{with: ofAgent, name: "create the join token `bootstrap-token-asa012`", passes: true, try: func(_ *testing.T, s *stolen) error {
+			_, err := s.thief.CoreV1().Secrets("kube-system").Create(ctx, token("asa012", nil), metav1.CreateOptions{})
+			return err
+		}},
+		{with: ofAgent, name: "create a certificate request", by: "RBAC", says: "certificatesigningrequests", try: func(t *testing.T, s *stolen) error {
+			_, err := h.ask(t, s.thief)
+			return err
+		}},
+		{with: ofToken, name: "create a certificate request under a new name", passes: true, try: func(t *testing.T, _ *stolen) (err error) {
+			byToken := h.client(t, "asa012.0123456789abcdef")
+			await.Nil(t, "the API server knows the token", func(context.Context) error {
+				h.csr, err = h.ask(t, byToken)
+				return err
+			})
+			return nil
+		}},
+		{with: ofAgent, name: "write a worker that is there into the list of joins", by: "autoscaler-agent-joins", says: "has a Lease", try: lists("home", uid)},
+		{with: ofAgent, name: "approve a request that the list of joins does not name", by: "autoscaler-agent-approvals-joins", says: "does not name this request", try: joins(mole).with(func(w *wish) { w.unlisted = true }).approve},
+		{with: ofAgent, name: "write the request into the list of joins", passes: true, try: func(t *testing.T, s *stolen) error { return lists(mole, string(h.csr.UID))(t, s) }},
+		{with: ofAgent, name: "approve the request", passes: true, try: func(t *testing.T, s *stolen) (err error) {
+			await.True(t, "the policy sees the list", func() bool {
+				err = joins(mole).with(func(w *wish) { w.unlisted = true }).approval(t, s, h.csr)
+				return err == nil || !strings.Contains(err.Error(), "does not name this request")
+			})
+			if err == nil {
+				h.byNode = h.certified(t)
+			}
+			return err
+		}},
+		{with: ofAgent, name: "approve a request under the name of a control-plane Node", by: "autoscaler-agent-approvals-nodes", says: "of the control plane", try: joins("leader").approve},
+		{with: ofNode, name: "create the Node with a label of `node-restriction.kubernetes.io/`", by: "NodeRestriction", try: func(*testing.T, *stolen) error {
+			return h.register(map[string]string{"node-restriction.kubernetes.io/tier": "secret"})
+		}},
+		{with: ofNode, name: "create the Node", passes: true, try: func(*testing.T, *stolen) error { return h.register(nil) }},
+		{with: ofNode, name: "report the Node Ready, with 400 CPUs", passes: true, try: func(*testing.T, *stolen) error { return reports(ctx, h.byNode, mole, "400") }},
+	}
+}
+
+// lure brings the chosen pod to that Node.
+func (h *heist) lure() []attack {
+	ctx := h.ctx
+	evicts := func(pod *corev1.Pod) func(*testing.T, *stolen) error {
+		return func(_ *testing.T, s *stolen) error {
+			return s.thief.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+		}
+	}
+	cordon := func(n *corev1.Node) { n.Spec.Unschedulable = true }
+	return []attack{
+		{with: ofAgent, name: "cordon a control-plane Node", by: "autoscaler-agent-nodes", says: "of the control plane", try: updates("leader", cordon)},
+		{with: ofAgent, name: "cordon the worker of the chosen pod", passes: true, try: updates("home", cordon)},
+		{with: ofAgent, name: "cordon another worker (a call for each)", passes: true, try: updates("spare", cordon)},
+		{with: ofAgent, name: "taint a worker with NoExecute, which ends its pods past every budget", by: "autoscaler-agent-nodes", says: "one effect and one form", try: touches("home", taint("ToBeDeletedByClusterAutoscaler", "1700000000", corev1.TaintEffectNoExecute))},
+		{with: ofAgent, name: "delete a worker that is Ready", by: "autoscaler-agent-nodes", says: "no Node that is Ready", try: deletes("home")},
+		{with: ofAgent, name: "delete the chosen pod", by: "RBAC", says: "cannot delete", try: func(_ *testing.T, s *stolen) error {
+			return s.thief.CoreV1().Pods(h.chosen.Namespace).Delete(ctx, h.chosen.Name, metav1.DeleteOptions{})
+		}},
+		{with: ofAgent, name: "evict a pod whose budget allows no disruption", by: "the PodDisruptionBudget", try: evicts(h.guarded)},
+		{with: ofAgent, name: "evict the chosen pod", passes: true, try: evicts(h.chosen)},
+		{with: ofAgent, name: "bind a pod to the new Node", by: "RBAC", says: "pods/binding", try: func(_ *testing.T, s *stolen) error {
+			return s.thief.CoreV1().Pods(h.chosen.Namespace).Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: h.chosen.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: mole}}, metav1.CreateOptions{})
+		}},
+	}
+}
+
+// take uses what the pod that kube-scheduler puts there may do.
+func (h *heist) take() []attack {
+	ctx := h.ctx
+	var byPod kubernetes.Interface
+	return []attack{
+		{with: ofNode, name: "create a token of the service account of a pod on another Node", by: "the Node authorizer", try: func(*testing.T, *stolen) error {
+			_, err := h.mint(h.byNode, h.guarded)
+			return err
+		}},
+		{with: ofNode, name: "read a Secret of a pod on another Node", by: "the Node authorizer", try: func(*testing.T, *stolen) error {
+			_, err := h.byNode.CoreV1().Secrets(h.guarded.Namespace).Get(ctx, "guarded", metav1.GetOptions{})
+			return err
+		}},
+		{with: ofNode, name: "create a token of the service account of the pod that followed the evicted one", passes: true, try: func(t *testing.T, _ *stolen) error {
+			text, err := h.mint(h.byNode, h.comes(t, "powerful", mole))
+			if err == nil {
+				byPod = h.client(t, text)
+			}
+			return err
+		}},
+		{with: ofPod, name: "read every Secret of kube-system", passes: true, try: func(*testing.T, *stolen) error {
+			_, err := byPod.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{})
+			return err
+		}},
+		{with: ofPod, name: "bind a user to cluster-admin", passes: true, try: func(*testing.T, *stolen) error { return binding(ctx, byPod) }},
+	}
+}
+
+// beside are what the kubeconfig is worth besides ("What is left to the thief"), and what stops short of it.
+func (h *heist) beside() []attack {
+	ctx := h.ctx
+	calls := []attack{
+		{name: "delete a worker that is not Ready", passes: true, try: deletes("dead")},
+		{name: "put a worker that is not Ready out of service", passes: true, try: touches("dead", taint("node.kubernetes.io/out-of-service", "nodeshutdown", corev1.TaintEffectNoExecute))},
+		{name: "put a Ready worker out of service", by: "autoscaler-agent-nodes", says: "out of service", try: touches("ready", taint("node.kubernetes.io/out-of-service", "nodeshutdown", corev1.TaintEffectNoExecute))},
+		{name: "write labels of a worker", by: "autoscaler-agent-nodes", says: "no labels", try: touches("ready", func(n *corev1.Node) { n.Labels = map[string]string{"tier": "secret"} })},
+		{name: "approve the new Node's serving certificate for `NAME.NAMESPACE` of a Service", passes: true, try: serves(mole).with(func(w *wish) { w.dns = append(w.dns, "web.shop") }).approve},
+		{name: "approve it for `NAME.NAMESPACE.svc`", by: "autoscaler-agent-approvals", says: "asks for a name", try: serves(mole).with(func(w *wish) { w.dns = append(w.dns, "web.shop.svc") }).approve},
+		{name: "approve it for the API server's address", by: "autoscaler-agent-approvals*", says: "address", try: func(t *testing.T, s *stolen) error {
+			return serves(mole).with(func(w *wish) { w.ips = append(w.ips, s.serviceIP(t)) }).approve(t, s)
+		}},
+		{name: "deny a kubelet's request", passes: true, try: serves("ready").with(func(w *wish) {
+			w.change = func(c *certv1.CertificateSigningRequest) { c.Status.Conditions[0].Type = certv1.CertificateDenied }
+		}).approve},
+		{name: "delete a join token of the agent", passes: true, try: foreign(token("asa013", nil), func(ctx context.Context, s *stolen, x *corev1.Secret) error {
+			return s.thief.CoreV1().Secrets(x.Namespace).Delete(ctx, x.Name, metav1.DeleteOptions{})
+		})},
+		{name: "hold the agent's Lease", passes: true, try: can(leaseNamed("autoscaler-agent"))},
+		{name: "write the status page", passes: true, try: can(mapNamed("cluster-autoscaler-status"))},
+		{name: "write other join values into the Secret `autoscaler-agent-join`", passes: true, try: information(func(*corev1.Secret) {})},
+		{name: "create an Event in any namespace", passes: true, try: func(_ *testing.T, s *stolen) error {
+			_, err := s.thief.CoreV1().Events("default").Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "x"}, InvolvedObject: corev1.ObjectReference{Namespace: "default"}}, dry)
+			return err
+		}},
+		{name: "read all pods", passes: true, try: func(_ *testing.T, s *stolen) error {
+			_, err := s.thief.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+			return err
+		}},
+		{name: "ask for anybody's rights", passes: true, try: func(_ *testing.T, s *stolen) error {
+			_, err := s.thief.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: "x", ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "*", Resource: "*"}}}, metav1.CreateOptions{})
+			return err
+		}},
+	}
+	// The rest is refused by RBAC; rights_table_test.go has more of them.
+	for _, a := range h.otherAttacks() {
+		if does, is := map[string]string{"itself an administrator": "bind itself to cluster-admin", "its own role widened": "widen its own role", "policy deleted": "delete a policy",
+			"another user played": "impersonate another user", "pod made": "create a pod", "budget taken away": "delete a PodDisruptionBudget"}[a.name]; is {
+			calls = append(calls, attack{name: does, by: "RBAC", says: a.says, try: a.try})
+		}
+	}
+	for i := range calls {
+		calls[i].with, calls[i].beside = ofAgent, true
+	}
+	return calls
+}
