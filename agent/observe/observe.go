@@ -73,7 +73,7 @@ type Observer struct {
 }
 
 // New builds the informers. shared are the informers that the other services use too, with
-// convert.Strip as its transform. Pods have a watch of their own (podWatch).
+// convert.Strip as their transform; that of DaemonSets counts them as well. Pods have a watch of their own (podWatch).
 func New(cfg Config, client *kube.Client, shared *kube.Informers, inv *inventory.Inventory, log *logrus.Entry) (*Observer, error) {
 	o := &Observer{
 		cfg: cfg, log: log, inventory: inv, store: store.New(cfg.Schedulers), shared: shared,
@@ -86,6 +86,7 @@ func New(cfg Config, client *kube.Client, shared *kube.Informers, inv *inventory
 	o.pods = newPodWatch(livePods(client), s, o.Wake, func(err error) { o.watchFailed("pods", o.pods.reflector, err) })
 	o.synced = append(o.synced, o.pods.hasSynced)
 	return o, errors.Join(
+		shared.DaemonSets().SetTransform(s.StripDaemonSet),
 		watch(o, "nodes", shared.Nodes(), s.PutNode, func(n *corev1.Node) store.Urgency { return s.DeleteNode(cluster.NodeName(n.Name)) }),
 		watch(o, "daemonsets", shared.DaemonSets(), s.PutDaemonSet, func(d *appsv1.DaemonSet) store.Urgency {
 			return s.DeleteDaemonSet(cluster.PodKey(d.Namespace + "/" + d.Name))

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -74,6 +75,8 @@ func TestStripBounds(t *testing.T) {
 		Size() int
 	}{
 		&corev1.Node{ObjectMeta: *noise.DeepCopy()},
+		hostileNode(n),
+		hostileDrivers(n),
 		&corev1.Namespace{ObjectMeta: *noise.DeepCopy()},
 		&corev1.PersistentVolumeClaim{ObjectMeta: *noise.DeepCopy(), Spec: corev1.PersistentVolumeClaimSpec{Selector: oneOf(n)}},
 		&corev1.PersistentVolume{ObjectMeta: *noise.DeepCopy()},
@@ -84,9 +87,67 @@ func TestStripBounds(t *testing.T) {
 		if _, err := Strip(obj); err != nil {
 			t.Fatal(err)
 		}
-		if got := obj.Size(); got > 2<<10 {
+		most := 2 << 10
+		switch obj.(type) {
+		case *corev1.Node:
+			most += 4 * maxNodeList // taints, addresses, resources, who wrote the taints
+		case *storagev1.CSINode:
+			most += maxNodeList
+		}
+		if got := obj.Size(); got > most {
 			t.Errorf("of a %T %d bytes are kept", obj, got)
 		}
+	}
+}
+
+// hostileNode has n of everything that a kubelet writes.
+func hostileNode(n int) *corev1.Node {
+	long := strings.Repeat("x", n)
+	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: corev1.NodeSpec{ProviderID: long},
+		Status: corev1.NodeStatus{Capacity: corev1.ResourceList{}, NodeInfo: corev1.NodeSystemInfo{MachineID: long, SystemUUID: long, BootID: long}}}
+	for i, v := range many(n) {
+		out.Spec.Taints = append(out.Spec.Taints, corev1.Taint{Key: v, Effect: corev1.TaintEffectNoSchedule})
+		out.Status.Addresses = append(out.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.0.%d.%d", i>>8, i&255)})
+		out.Status.Capacity[corev1.ResourceName("example.com/"+v)] = resource.MustParse("1")
+		out.ManagedFields = append(out.ManagedFields, metav1.ManagedFieldsEntry{Manager: v, FieldsV1: ownsTaints})
+	}
+	out.Status.Allocatable = out.Status.Capacity
+	return out
+}
+
+func hostileDrivers(n int) *storagev1.CSINode {
+	out := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+	for _, v := range many(n) {
+		out.Spec.Drivers = append(out.Spec.Drivers, storagev1.CSINodeDriver{Name: v, NodeID: v, TopologyKeys: []string{v}})
+	}
+	return out
+}
+
+// TestLongNode: of lists that are too long the agent's own taints, the first addresses and the resources of every machine
+// are kept; a Node within the bounds is kept whole.
+func TestLongNode(t *testing.T) {
+	n := hostileNode(2000)
+	n.Status.Capacity["cpu"], n.Status.Capacity["pods"] = resource.MustParse("4"), resource.MustParse("110")
+	for _, key := range []string{cluster.TaintToBeDeleted, corev1.TaintNodeUnreachable} {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+	}
+	if _, err := Strip(n); err != nil {
+		t.Fatal(err)
+	}
+	got := Node(n)
+	if len(got.Taints) < 100 || len(got.Taints) > 300 || got.Taints[0].Key != cluster.TaintToBeDeleted || got.Taints[1].Key != corev1.TaintNodeUnreachable {
+		t.Errorf("%d taints, %v", len(got.Taints), got.Taints)
+	}
+	if len(got.Addresses) < 50 || got.Addresses[0] != "10.0.0.0" {
+		t.Errorf("%d addresses, %v", len(got.Addresses), got.Addresses)
+	}
+	if got.Capacity.MilliCPU != 4000 || got.Capacity.Pods != 110 || len(got.Capacity.Extended) != 0 {
+		t.Errorf("capacity %+v", got.Capacity)
+	}
+	small := hostileNode(60)
+	want := small.DeepCopy()
+	if _, err := Strip(small); err != nil || !reflect.DeepEqual(Node(small), Node(want)) || len(small.ManagedFields) != 60 {
+		t.Errorf("a Node within the bounds became %+v, %v", small, err)
 	}
 }
 

@@ -78,6 +78,7 @@ func Strip(obj any) (any, error) {
 		for i := range o.Spec.Drivers {
 			o.Spec.Drivers[i].NodeID, o.Spec.Drivers[i].TopologyKeys = "", nil
 		}
+		o.Spec.Drivers = fitting(o.Spec.Drivers, (*storagev1.CSINodeDriver).Size)
 	case *coordinationv1.Lease:
 		o.OwnerReferences, o.Labels, o.Annotations = nil, nil, nil
 	}
@@ -155,6 +156,7 @@ func stripNode(n *corev1.Node) {
 		}
 	}
 	n.Status = st
+	boundNode(n)
 }
 
 func stripPod(p *corev1.Pod) {

@@ -31,7 +31,7 @@ func taintOwners(n *corev1.Node) (kept []metav1.ManagedFieldsEntry) {
 			kept = append(kept, metav1.ManagedFieldsEntry{Manager: m.Manager, Operation: m.Operation, Time: m.Time, FieldsV1: ownsTaints})
 		}
 	}
-	return slices.Clip(kept)
+	return fitting(slices.Clip(kept), (*metav1.ManagedFieldsEntry).Size)
 }
 
 // PersonTaints reports whether a person wrote the taints of a Node last, as far as the API server

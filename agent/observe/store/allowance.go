@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -18,10 +19,13 @@ const (
 	mostLarge = 16 << 20
 	// mostOfNamespace leaves room for other tenants.
 	mostOfNamespace = mostLarge / 4
+	// mostTemplates is the same bound for the templates of DaemonSets, which the informer holds beside their classes.
+	mostTemplates = 4 << 20
 )
 
 // allowance counts the bytes of large classes.
 type allowance struct {
+	most  int // 0: mostLarge; one namespace takes a quarter of it
 	total int
 	of    map[string]int // by namespace
 }
@@ -31,7 +35,7 @@ func (a *allowance) take(namespace string, size int) bool {
 	switch {
 	case size <= smallClass:
 		return true
-	case a.total+size > mostLarge, a.of[namespace]+size > mostOfNamespace:
+	case a.total+size > a.limit(), a.of[namespace]+size > a.limit()/4:
 		return false
 	case a.of == nil:
 		a.of = map[string]int{}
@@ -50,11 +54,17 @@ func (a *allowance) giveBack(namespace string, size int) bool {
 	if a.of[namespace] -= size; a.of[namespace] <= 0 {
 		delete(a.of, namespace)
 	}
-	return a.total <= mostLarge/2 && a.of[namespace] <= mostOfNamespace/2
+	return a.total <= a.limit()/2 && a.of[namespace] <= a.limit()/8
 }
 
-var noRoom = fmt.Sprintf("its labels, selectors, affinity, tolerations and volumes, which take more than %d KiB: the agent keeps at most %d MiB of such pods that differ, and %d MiB of one namespace, and this is used up",
-	smallClass>>10, mostLarge>>20, mostOfNamespace>>20)
+func (a *allowance) limit() int { return cmp.Or(a.most, mostLarge) }
+
+const usedUp = "its labels, selectors, affinity, tolerations and volumes, which take more than %d KiB: the agent keeps at most %d MiB of such %s, and %d MiB of one namespace, and this is used up"
+
+var (
+	noRoom            = fmt.Sprintf(usedUp, smallClass>>10, mostLarge>>20, "pods that differ", mostOfNamespace>>20)
+	noRoomForTemplate = fmt.Sprintf(usedUp, smallClass>>10, mostTemplates>>20, "templates of DaemonSets", mostTemplates>>22)
+)
 
 // withhold is a class without its constraints.
 func withhold(c *cluster.PodClass) cluster.PodClass {

@@ -18,10 +18,43 @@ type templates struct {
 	daemonSets     map[cluster.PodKey]*appsv1.DaemonSet
 	limitRanges    map[string]map[string]*corev1.LimitRange // by namespace and name
 	runtimeClasses map[string]*nodev1.RuntimeClass
+	room           allowance
+	sizes          map[cluster.PodKey]int // what each DaemonSet takes of the room
 }
 
 func newTemplates() templates {
-	return templates{map[cluster.PodKey]*appsv1.DaemonSet{}, map[string]map[string]*corev1.LimitRange{}, map[string]*nodev1.RuntimeClass{}}
+	return templates{daemonSets: map[cluster.PodKey]*appsv1.DaemonSet{}, limitRanges: map[string]map[string]*corev1.LimitRange{}, runtimeClasses: map[string]*nodev1.RuntimeClass{},
+		room: allowance{most: mostTemplates}, sizes: map[cluster.PodKey]int{}}
+}
+
+// take counts the template of a DaemonSet, instead of the one that was counted before; false: there is no room for it.
+func (t *templates) take(d *appsv1.DaemonSet) bool {
+	key, size := podKey(d.Namespace, d.Name), d.Spec.Template.Size()
+	t.giveBack(d.Namespace, key)
+	if !t.room.take(d.Namespace, size) {
+		return false
+	}
+	t.sizes[key] = size
+	return true
+}
+
+func (t *templates) giveBack(namespace string, key cluster.PodKey) {
+	t.room.giveBack(namespace, t.sizes[key])
+	delete(t.sizes, key)
+}
+
+// StripDaemonSet is the transform of the informer of DaemonSets: convert.Strip, which also drops the template where there
+// is no room for it. The next change of the DaemonSet brings the template again, as each Node that joins is one.
+func (s *Store) StripDaemonSet(obj any) (any, error) {
+	out, err := convert.Strip(obj)
+	if d, ok := out.(*appsv1.DaemonSet); ok {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.templates.take(d) {
+			convert.DropTemplate(d, noRoomForTemplate)
+		}
+	}
+	return out, err
 }
 
 // admission is what the API server completes the pods of a DaemonSet with.
@@ -39,6 +72,7 @@ func (t *templates) admission(d *appsv1.DaemonSet) (a convert.Admission) {
 func (s *Store) PutDaemonSet(d *appsv1.DaemonSet) Urgency {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.templates.take(d) // again: the deletion of an earlier one of its name has given back what StripDaemonSet took
 	s.templates.daemonSets[podKey(d.Namespace, d.Name)] = d
 	return s.readDaemonSet(d)
 }
@@ -75,7 +109,10 @@ func (s *Store) readDaemonSets(concerned func(*appsv1.DaemonSet) bool) Urgency {
 func (s *Store) DeleteDaemonSet(key cluster.PodKey) Urgency {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.templates.daemonSets, key)
+	if d := s.templates.daemonSets[key]; d != nil {
+		s.templates.giveBack(d.Namespace, key)
+		delete(s.templates.daemonSets, key)
+	}
 	if old, had := s.daemonSets.get(key); had {
 		s.classes.release(old.Class)
 		s.daemonSets.delete(key)

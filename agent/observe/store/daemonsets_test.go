@@ -1,6 +1,8 @@
 package store
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -56,5 +58,53 @@ func TestDaemonSetFollowsWhatCompletesIt(t *testing.T) {
 	s.DeleteDaemonSet("ops/logs")
 	if len(s.classes.index) != 0 || len(s.templates.daemonSets) != 0 {
 		t.Errorf("left behind: %v, %v", s.classes.index, s.templates.daemonSets)
+	}
+}
+
+// TestRoomForTemplates: the templates of DaemonSets that are not small have a bound together, a namespace leaves room for
+// others, small ones are always kept, and a template is kept at its next change after there is room again.
+func TestRoomForTemplates(t *testing.T) {
+	const size = 6 << 10
+	s := New([]string{"default-scheduler"})
+	put := func(namespace, name string, size int) (kept bool) {
+		d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"x": strings.Repeat("x", size)}}}}}
+		if _, err := s.StripDaemonSet(d); err != nil {
+			t.Fatal(err)
+		}
+		s.PutDaemonSet(d)
+		row, _ := s.daemonSets.get(podKey(namespace, name))
+		if class := s.classes.rows[row.Class]; class.TooLarge == (len(d.Spec.Template.Labels) > 0) {
+			t.Errorf("%s/%s: labels %d, %v", namespace, name, len(d.Spec.Template.Labels), class.NotUnderstood)
+		}
+		return len(d.Spec.Template.Labels) > 0
+	}
+	kept := 0
+	for i := range 2 * mostTemplates / size {
+		if put("tenant", fmt.Sprint(i), size) {
+			kept++
+		}
+	}
+	if kept > mostTemplates/4/size || kept < mostTemplates/4/size-10 {
+		t.Errorf("%d templates of the tenant are kept", kept)
+	}
+	if !put("shop", "large", size) || !put("tenant", "small", smallClass/2) {
+		t.Error("a template of another namespace, or a small one, is not kept")
+	}
+	if put("tenant", "last", size) {
+		t.Error("there is room for one more")
+	}
+	for i := range kept { // changed in size: counted once
+		put("tenant", fmt.Sprint(i), smallClass/2)
+	}
+	if !put("tenant", "last", size) {
+		t.Error("there is no room again")
+	}
+	for key := range s.templates.daemonSets {
+		s.DeleteDaemonSet(key)
+		s.DeleteDaemonSet(key)
+	}
+	if r := s.templates.room; r.total != 0 || len(r.of) != 0 || len(s.templates.sizes) != 0 {
+		t.Errorf("left over: %+v, %v", r, s.templates.sizes)
 	}
 }

@@ -48,7 +48,7 @@ func FromObjects(objects Objects, schedulers ...string) cluster.Snapshot {
 	feed(objects.Nodes, s.PutNode)
 	feed(objects.LimitRanges, s.PutLimitRange)
 	feed(objects.RuntimeClasses, s.PutRuntimeClass)
-	feed(objects.DaemonSets, s.PutDaemonSet)
+	feedBy(s.StripDaemonSet, objects.DaemonSets, s.PutDaemonSet)
 	feed(objects.Pods, s.PutPod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,8 +59,15 @@ func feed[T any, P interface {
 	*T
 	runtime.Object
 }](list []P, put func(*T) Urgency) {
+	feedBy(convert.Strip, list, put)
+}
+
+func feedBy[T any, P interface {
+	*T
+	runtime.Object
+}](strip func(any) (any, error), list []P, put func(*T) Urgency) {
 	for _, o := range list {
-		stripped, err := convert.Strip(o.DeepCopyObject())
+		stripped, err := strip(o.DeepCopyObject())
 		if t, ok := stripped.(P); ok && err == nil {
 			put(t)
 		}
