@@ -130,15 +130,22 @@ func (s *stolen) secretAttacks() []attack {
 	}
 }
 
+// joinSecret is the Secret with the join information as the agent makes it.
+func joinSecret(t *testing.T) *corev1.Secret {
+	t.Helper()
+	x, err := secret.Of(bootstrap.Join{Token: "asa000.0123456789abcdef", CAHashes: []string{"sha256:0"}, Endpoint: "api:6443", Expires: time.Now(), Kubernetes: "v1.36.3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
 // information tries to make the Secret with the join information, with change made to it.
 func information(change func(*corev1.Secret)) func(*testing.T, *stolen) error {
 	return func(t *testing.T, s *stolen) error {
-		x, err := secret.Of(bootstrap.Join{Token: "asa000.0123456789abcdef", CAHashes: []string{"sha256:0"}, Endpoint: "api:6443", Expires: time.Now(), Kubernetes: "v1.36.3"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := joinSecret(t)
 		change(x)
-		_, err = s.thief.CoreV1().Secrets(x.Namespace).Create(t.Context(), x, dry)
+		_, err := s.thief.CoreV1().Secrets(x.Namespace).Create(t.Context(), x, dry)
 		return err
 	}
 }

@@ -219,7 +219,13 @@ func (h *heist) beside() []attack {
 		})},
 		{name: "hold the agent's Lease", passes: true, try: can(leaseNamed("autoscaler-agent"))},
 		{name: "write the status page", passes: true, try: can(mapNamed("cluster-autoscaler-status"))},
-		{name: "write other join values into the Secret `autoscaler-agent-join`", passes: true, try: information(func(*corev1.Secret) {})},
+		{name: "write other join values into the Secret `autoscaler-agent-join`", passes: true, try: func(t *testing.T, s *stolen) error {
+			return foreign(joinSecret(t), func(ctx context.Context, s *stolen, x *corev1.Secret) error {
+				x.Data["JOIN_ENDPOINT"] = []byte("thief.example.com:6443")
+				_, err := s.thief.CoreV1().Secrets(x.Namespace).Update(ctx, x, metav1.UpdateOptions{})
+				return err
+			})(t, s)
+		}},
 		{name: "create an Event in any namespace", passes: true, try: func(_ *testing.T, s *stolen) error {
 			_, err := s.thief.CoreV1().Events("default").Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "x"}, InvolvedObject: corev1.ObjectReference{Namespace: "default"}}, dry)
 			return err
