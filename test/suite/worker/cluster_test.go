@@ -181,15 +181,21 @@ func (r *rig) startAgent(t *testing.T) {
 // hook lets containers start on a host of the test that lacks CAP_SYS_RESOURCE.
 const hook = "#!/bin/sh\nset -eu\nsed -i 's/restrict_oom_score_adj = false/restrict_oom_score_adj = true/' /etc/containerd/config.toml\nsystemctl restart containerd\n"
 
-// render runs the command that the pages name.
+// render is renderPlain with the hook.
 func (r *rig) render(t *testing.T, flags ...string) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "before.sh")
 	if err := os.WriteFile(file, []byte(hook), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return r.renderPlain(t, append([]string{"--before-join", file}, flags...)...)
+}
+
+// renderPlain runs the command that the pages name.
+func (r *rig) renderPlain(t *testing.T, flags ...string) []byte {
+	t.Helper()
 	args := []string{"userdata", "render", "--join-file", r.workerEnv(), "--os", "debian", "--arch", "amd64", "--containerd", r.parts.Containerd,
-		"--mirror", r.mirror.URL, "--before-join", file, "--ignore-preflight-errors", "SystemVerification", "--label", "example.net/pool=batch", "--taint", "example.net/dedicated=batch:NoSchedule"}
+		"--mirror", r.mirror.URL, "--ignore-preflight-errors", "SystemVerification", "--label", "example.net/pool=batch", "--taint", "example.net/dedicated=batch:NoSchedule"}
 	for name, sum := range r.mirror.SHA256 {
 		args = append(args, "--checksum", name+"="+sum)
 	}

@@ -150,7 +150,7 @@ func flatcar(t *testing.T, parts Parts, config []byte) func(*Container) {
 // runs with the image's configuration, and nothing is written to /usr.
 func TestFlatcar(t *testing.T) {
 	r := newRig(t)
-	config := r.render(t, "--os", "flatcar", "--before-join", "")
+	config := r.renderPlain(t, "--os", "flatcar")
 	r.furnish = flatcar(t, r.parts, config)
 	c, i := r.machine(t, config, "")
 	console(t, c, "joined")
@@ -172,7 +172,7 @@ func TestFlatcar(t *testing.T) {
 // whose sandbox image is the repository's.
 func TestFlatcarImageRepository(t *testing.T) {
 	r := newRig(t)
-	config := r.render(t, "--os", "flatcar", "--before-join", "", "--image-repository", "registry.example.net/k8s")
+	config := r.renderPlain(t, "--os", "flatcar", "--image-repository", "registry.example.net/k8s")
 	r.furnish = flatcar(t, r.parts, config)
 	c, i := r.machine(t, config, "")
 	console(t, c, "joined")
