@@ -178,10 +178,7 @@ func (j *model) sameZones(x []int) (out []int) {
 	if j.zonesInUse == nil {
 		return nil
 	}
-	domains, used := j.w.Topology.GroupDomain, slices.Clone(j.zonesInUse)
-	for g, n := range x {
-		used[domains[g]] = used[domains[g]] || n > 0
-	}
+	domains, used := j.w.Topology.GroupDomain, j.usedZones(x)
 	for _, g := range j.groups {
 		if used[domains[g]] {
 			out = append(out, g)

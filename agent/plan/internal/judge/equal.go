@@ -66,9 +66,13 @@ func (j *model) exchangedEqually(best trial) trial {
 	return best
 }
 
-// prefers tells whether the expanders like a purchase better than another that the first one likes as much.
+// prefers tells whether a purchase is better than another that costs the first expander as much: it has machines in more zones,
+// where pods are spread over zones (kp3272), or the expanders after the first one like it better.
 func (j *model) prefers(x, than []int, used [2]float64) bool {
 	j.sim.Steps += 1 + len(j.groups)/8
+	if c := cmp.Compare(j.zonesWith(than), j.zonesWith(x)); c != 0 {
+		return c < 0
+	}
 	a, b := j.w.PurchaseOf(x, j.rooms, used), j.w.PurchaseOf(than, j.rooms, used)
 	return j.w.CompareAfterFirst(&a, &b) < 0
 }

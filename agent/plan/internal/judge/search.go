@@ -111,16 +111,36 @@ func (w *Judge) JudgePacked(best *packing.Solution) *packing.Solution {
 	return best
 }
 
+// zonesWith is how many zones have a node or get a machine of a purchase; 0 where no pods are spread over zones. It costs G.
+func (j *model) zonesWith(x []int) (n int) {
+	if j.zonesInUse == nil {
+		return 0
+	}
+	used := j.usedZones(x)
+	for _, is := range used {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// usedZones are the zones that have a node or get a machine of a purchase. It costs G.
+func (j *model) usedZones(x []int) []bool {
+	used, domains := slices.Clone(j.zonesInUse), j.w.Topology.GroupDomain
+	for g, n := range x {
+		used[domains[g]] = used[domains[g]] || n > 0
+	}
+	return used
+}
+
 // keepsZones tells whether a purchase has machines in each zone without a node in which another has some, where pods are spread over
 // zones: without prices a spread is worth machines. It costs G.
 func (j *model) keepsZones(x, other []int) bool {
 	if j.zonesInUse == nil {
 		return true
 	}
-	used, domains := slices.Clone(j.zonesInUse), j.w.Topology.GroupDomain
-	for g, n := range x {
-		used[domains[g]] = used[domains[g]] || n > 0
-	}
+	used, domains := j.usedZones(x), j.w.Topology.GroupDomain
 	for g, n := range other {
 		if n > 0 && !used[domains[g]] {
 			return false
