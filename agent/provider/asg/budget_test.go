@@ -64,7 +64,8 @@ func newFleet(n, machines int) *fleet {
 
 func member(group, n int, life asgtypes.LifecycleState) asgtypes.Instance {
 	return asgtypes.Instance{InstanceId: aws.String(fmt.Sprintf("i-%03d-%d", group, n)), LifecycleState: life,
-		AvailabilityZone: aws.String("eu-west-1a"), ProtectedFromScaleIn: aws.Bool(true), HealthStatus: aws.String("Healthy")}
+		AvailabilityZone: aws.String("eu-west-1a"), ProtectedFromScaleIn: aws.Bool(true), HealthStatus: aws.String("Healthy"),
+		LaunchTemplate: &asgtypes.LaunchTemplateSpecification{LaunchTemplateId: aws.String(fmt.Sprintf("lt-%03d", group)), Version: aws.String("1")}}
 }
 
 // take counts a call; the error is AWS's for too many.

@@ -48,7 +48,7 @@ const patience = 5 * time.Second
 // Groups reads all groups. See provider.Provider. It makes one call per page of groups
 // (100) and rule, one per page of instances (1,000; up to 200 groups in one filter), one
 // per 200 launch templates that are named by $Latest or $Default, one per launch template
-// that has a new version, one per group that has fewer machines than its desired capacity
+// that has a new version or a machine of a version not seen before, one per group that has fewer machines than its desired capacity
 // (activitiesAtOnce at most), one for all spot machines, and once a minute one per group
 // that has machines of an older kind (refreshesAtOnce at most).
 //
@@ -98,6 +98,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 		if templates[i].Err != nil {
 			r.group.TemplateStale = templates[i].Err.Error()
 		}
+		p.startedFrom(r)
 		r.group.Failures = failures[i].list
 		if failures[i].err != nil {
 			r.group.FailuresStale = failures[i].err.Error()

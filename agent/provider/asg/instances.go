@@ -32,6 +32,8 @@ type machine struct {
 	instance cluster.Instance
 	state    ec2types.InstanceStateName
 	spot     bool // bought on the spot market
+	image    string
+	subnet   string
 }
 
 // settled reports whether no change of the machine is under way.
@@ -237,7 +239,7 @@ func (m machine) own() cluster.Instance {
 }
 
 func (p *Provider) machine(m *ec2types.Instance) machine {
-	return machine{instance: p.instance(m), state: stateOf(*m), spot: spotMachine(m)}
+	return machine{instance: p.instance(m), state: stateOf(*m), spot: spotMachine(m), image: aws.ToString(m.ImageId), subnet: aws.ToString(m.SubnetId)}
 }
 
 // instance converts EC2's part.

@@ -7,8 +7,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// Clone returns a copy of a group that shares nothing with it: the result of Groups
-// belongs to the caller.
+// Clone returns a copy of a group that shares nothing with it but the maps of Source, which
+// nobody writes to: the result of Groups belongs to the caller.
 func Clone(g cluster.NodeGroup) cluster.NodeGroup {
 	t := &g.Template
 	t.Labels, t.Taints, t.VolumeLimits = maps.Clone(t.Labels), slices.Clone(t.Taints), maps.Clone(t.VolumeLimits)

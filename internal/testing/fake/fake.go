@@ -192,7 +192,7 @@ func (c *Cloud) birth(g *group) *instance {
 		ID: id, Phase: cluster.PhasePending, Created: c.now, Type: "fake.large", Zone: "zone-1",
 		NodeNames: []string{name}, Names: []string{name, name + ".internal"},
 		Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(c.born)})},
-		Member:    true, Protected: true,
+		Member:    true, Protected: true, Source: g.facts.Template.Source,
 	}}
 	g.instances = append(g.instances, i)
 	return i

@@ -39,6 +39,7 @@ func Of(name string, groups ...cluster.GroupID) World {
 		}
 		g.Template = cluster.Template{
 			Spec:        "spec of " + string(g.ID),
+			Source:      cluster.Spec{"image": "image-1", "user data": "sha256:1"},
 			Capacity:    cluster.Resources{MilliCPU: 2000, Memory: 8 << 30, Pods: 110, Extended: map[string]int64{"fake.example/gpu": 1}},
 			Allocatable: cluster.Resources{MilliCPU: 1900, Memory: 7 << 30, Pods: 110, Extended: map[string]int64{"fake.example/gpu": 1}},
 			Labels:      map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"},
@@ -206,5 +207,15 @@ func (w World) Furnish(testing.TB) {
 
 // ChangeTemplate implements providertest.ChangeTemplate.
 func (w World) ChangeTemplate(testing.TB) {
-	w.Edit(providertest.Workers, func(g *cluster.NodeGroup) { g.Template.Spec += ", changed" })
+	w.Edit(providertest.Workers, func(g *cluster.NodeGroup) {
+		g.Template.Spec += ", changed"
+		g.Template.Source = maps.Clone(g.Template.Source)
+		g.Template.Source["image"] = "image-2"
+	})
+}
+
+// RotateJoin implements providertest.RotateJoin: the key of the template changes, as the user
+// data does, and its source does not.
+func (w World) RotateJoin(testing.TB) {
+	w.Edit(providertest.Workers, func(g *cluster.NodeGroup) { g.Template.Spec += ", new token" })
 }

@@ -67,6 +67,9 @@ type Furnish interface{ Furnish(t testing.TB) }
 // are there: another image, another type.
 type ChangeTemplate interface{ ChangeTemplate(t testing.TB) }
 
+// RotateJoin lets the user data of Workers have other join values, and no other change.
+type RotateJoin interface{ RotateJoin(t testing.TB) }
+
 // ability is the world's, or the case is skipped.
 func ability[T any](s *stage) T {
 	s.Helper()

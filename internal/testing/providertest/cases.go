@@ -61,6 +61,10 @@ var cases = []testCase{
 	{"LostAnswer", lostAnswer},
 	{"HangingCloud", hangingCloud},
 
+	{"SourceIsTold", sourceIsTold},
+	{"SourceAfterAChange", sourceAfterAChange},
+	{"SourceThroughRotation", sourceThroughRotation},
+
 	{"InstancesByID", instancesByID},
 	{"InstanceOutsideGroupsByID", instanceOutsideGroupsByID},
 	{"GoneInstanceByID", goneInstanceByID},

@@ -303,6 +303,7 @@ func TestMutants(t *testing.T) {
 	all := maps.Clone(mutants)
 	maps.Copy(all, moreMutants)
 	maps.Copy(all, existenceMutants)
+	maps.Copy(all, sourceMutants)
 	for name, breed := range all {
 		own, _, _ := strings.Cut(name, "/")
 		bitten[own] = true

@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ var _ interface {
 	providertest.Pause
 	providertest.Furnish
 	providertest.ChangeTemplate
+	providertest.RotateJoin
 } = (*world)(nil)
 
 // Forms: as the AWS cloud provider writes it, with the zone left out, as the kubelet's
@@ -119,4 +121,16 @@ func (w *world) ChangeTemplate(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// RotateJoin makes a version of the launch template with another token, as bootstrap does. The
+// groups name no version, which means the default one.
+func (w *world) RotateJoin(t testing.TB) {
+	t.Helper()
+	lt, ok := w.LatestVersion("worker")
+	if !ok {
+		t.Fatal("no launch template")
+	}
+	lt.UserData = strings.Replace(lt.UserData, "abcdef.0123456789abcdef", "zyxwvu.fedcba9876543210", 1)
+	w.PutLaunchTemplate(lt)
 }

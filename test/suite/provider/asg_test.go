@@ -116,7 +116,7 @@ func empty(t testing.TB, opts aws.Options) *world {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := empty(t, options())
-	w.PutLaunchTemplate(aws.LaunchTemplate{Name: "worker", InstanceType: "m5.large", UserData: "#!/bin/sh\n", PublicIP: true, IPv6: true,
+	w.PutLaunchTemplate(aws.LaunchTemplate{Name: "worker", InstanceType: "m5.large", UserData: "#!/bin/sh\nkubeadm join --token abcdef.0123456789abcdef\n", PublicIP: true, IPv6: true,
 		BlockDevices: []aws.BlockDevice{{DeviceName: "/dev/xvda", SizeGiB: 20, VolumeType: "gp3"}}})
 	ours := map[string]string{tagEnabled: "", tagCluster: ""}
 	for _, g := range []aws.Group{

@@ -20,6 +20,7 @@ type facts struct {
 	current      map[ref]number // of references that are not fixed
 	requirements map[string]matched
 	refusals     map[string]refusal // types and images, for refusalLife
+	aliases      map[string]alias   // of images, for aliasLife
 }
 
 // refusalLife is how long a type or an image that AWS refused to describe (no right, no
@@ -44,6 +45,11 @@ func (f *facts) refused(name string, now time.Time) *provider.Error {
 
 // refuse remembers err if it is one that lasts.
 func (f *facts) refuse(name string, err *provider.Error, now time.Time) {
+	f.refuseFor(refusalLife, name, err, now)
+}
+
+// refuseFor remembers err for life if it is one that lasts.
+func (f *facts) refuseFor(life time.Duration, name string, err *provider.Error, now time.Time) {
 	if err.Kind != provider.Denied && err.Kind != provider.Invalid && err.Kind != provider.NotFound || err.Kind == provider.Denied && awsapi.BadLogin(err) {
 		return
 	}
@@ -53,5 +59,5 @@ func (f *facts) refuse(name string, err *provider.Error, now time.Time) {
 		f.refusals = map[string]refusal{}
 	}
 	maps.DeleteFunc(f.refusals, func(_ string, r refusal) bool { return !now.Before(r.until) })
-	f.refusals[name] = refusal{err, now.Add(refusalLife)}
+	f.refusals[name] = refusal{err, now.Add(life)}
 }

@@ -15,6 +15,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 )
@@ -27,6 +28,7 @@ type launchTemplate struct {
 	data    ec2types.ResponseLaunchTemplateData // without the user data
 	// userData is the SHA-256 of the user data.
 	userData [sha256.Size]byte
+	source   cluster.Spec // shared by all its machines, and never changed
 }
 
 // handle names a launch template: by its ID, or by its name where the ID is not known.
@@ -76,7 +78,8 @@ type versionAnswer struct {
 
 // resolveRefs looks up every reference once. $Latest and $Default are resolved to numbers
 // first (current.go). A numbered version cannot change: its contents are asked for once.
-func (rs *Resolver) resolveRefs(ctx context.Context, refs []ref) answers {
+// started are the versions that machines were started from (started.go).
+func (rs *Resolver) resolveRefs(ctx context.Context, refs, started []ref) answers {
 	out := answers{}
 	for _, r := range refs {
 		out[r] = versionAnswer{}
@@ -97,7 +100,8 @@ func (rs *Resolver) resolveRefs(ctx context.Context, refs []ref) answers {
 		out[r] = versionAnswer{template: rs.facts.contents(v), err: bad[v]}
 	}
 	if provider.Only(ctx) == nil {
-		rs.facts.retain(slices.Collect(maps.Keys(out)))
+		rs.loadStarted(ctx, started)
+		rs.facts.retain(slices.AppendSeq(started, maps.Keys(out)))
 	}
 	return out
 }
@@ -163,6 +167,7 @@ func missingVersion(r ref) *provider.Error {
 func templateOf(v *ec2types.LaunchTemplateVersion) *launchTemplate {
 	t := &launchTemplate{id: aws.ToString(v.LaunchTemplateId), name: aws.ToString(v.LaunchTemplateName),
 		version: aws.ToInt64(v.VersionNumber), data: *v.LaunchTemplateData}
+	t.source = sourceOf(&t.data)
 	t.userData = sha256.Sum256([]byte(aws.ToString(t.data.UserData)))
 	t.data.UserData = nil
 	return t

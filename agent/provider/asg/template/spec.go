@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
 // spec is the key of a template: everything that decides what the next node looks
@@ -16,7 +14,7 @@ func spec(d *draft, labels map[string]string, tags []string) string {
 	var lines []string
 	for _, v := range d.variants {
 		lines = append(lines, fmt.Sprintf("%s/%d %s %s %d %x", v.template.id, v.template.version,
-			v.typ, aws.ToString(v.template.data.ImageId), v.rootGiB, v.template.userData))
+			v.typ, v.image, v.rootGiB, v.template.userData))
 	}
 	lines = append(lines, tags...)
 	lines = append(lines, "zone "+labels["topology.kubernetes.io/zone"])
@@ -43,7 +41,7 @@ func (rs *Resolver) labels(d *draft) map[string]string {
 	var types, archs, systems []string
 	for _, v := range d.variants {
 		types = append(types, v.typ)
-		image := rs.facts.imageFact(aws.ToString(v.template.data.ImageId))
+		image := rs.facts.imageFact(v.image)
 		t, _ := rs.facts.typeFact(v.typ)
 		switch {
 		case image.arch != "":

@@ -1,9 +1,11 @@
 package template
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -52,6 +54,7 @@ type Resolved struct {
 // variant is one kind of machine that a group may start next.
 type variant struct {
 	template *launchTemplate
+	image    string
 	typ      string
 	rootGiB  int64
 }
@@ -64,10 +67,11 @@ type draft struct {
 	out      Resolved
 }
 
-// choice is a launch template with the type, or the requirements, that the group
-// lays over it. Both empty: the launch template's own.
+// choice is a launch template with the image and the type, or the requirements, that the group
+// lays over it. Empty: the launch template's own.
 type choice struct {
 	ref          ref
+	image        string
 	typ          string
 	requirements *asgtypes.InstanceRequirements
 }
@@ -99,9 +103,11 @@ func (d *draft) open() bool { return d.out.Template.Unknown == "" }
 func (rs *Resolver) Resolve(ctx context.Context, groups []asgtypes.AutoScalingGroup) ([]Resolved, []error) {
 	drafts := make([]*draft, len(groups))
 	var refs []ref
+	started := map[ref]bool{}
 	for i, g := range groups {
 		d := &draft{source: g}
 		drafts[i] = d
+		addStarted(started, g.Instances)
 		if why := Unsupported(g); why != "" {
 			d.refuse("%s", why)
 			continue
@@ -111,7 +117,7 @@ func (rs *Resolver) Resolve(ctx context.Context, groups []asgtypes.AutoScalingGr
 			refs = append(refs, c.ref)
 		}
 	}
-	versions := rs.resolveRefs(ctx, refs)
+	versions := rs.resolveRefs(ctx, refs, slices.Collect(maps.Keys(started)))
 
 	noTemplates := rs.facts.refused(awsapi.ActionDescribeTemplates, rs.now())
 	images := map[string]bool{}
@@ -123,12 +129,13 @@ func (rs *Resolver) Resolve(ctx context.Context, groups []asgtypes.AutoScalingGr
 			v := versions[c.ref]
 			if v.err != nil {
 				d.fail(v.err)
-			} else if id := aws.ToString(v.template.data.ImageId); strings.HasPrefix(id, "ami-") {
+			} else if id := c.imageID(v.template); strings.HasPrefix(id, "ami-") {
 				images[id] = true
 			}
 		}
 	}
 	badImages := rs.loadImages(ctx, images)
+	rs.loadAliases(ctx, versions)
 
 	types := map[string]bool{}
 	for _, d := range drafts {
@@ -144,6 +151,9 @@ func (rs *Resolver) Resolve(ctx context.Context, groups []asgtypes.AutoScalingGr
 	for i, d := range drafts {
 		if d.open() {
 			rs.finish(d, awsapi.TagsOf(groups[i]), badTypes)
+		}
+		if d.open() {
+			d.out.Template.Source = rs.source(d, versions)
 		}
 		d.out.Quota, d.out.Startable = d.quota(), d.startable()
 		out[i] = d.out
@@ -162,7 +172,7 @@ func (d *draft) choose() {
 		mixed := g.MixedInstancesPolicy.LaunchTemplate
 		base := refOf(mixed.LaunchTemplateSpecification)
 		for _, o := range mixed.Overrides {
-			c := choice{ref: base, typ: aws.ToString(o.InstanceType), requirements: o.InstanceRequirements}
+			c := choice{ref: base, image: aws.ToString(o.ImageId), typ: aws.ToString(o.InstanceType), requirements: o.InstanceRequirements}
 			if o.LaunchTemplateSpecification != nil {
 				c.ref = refOf(o.LaunchTemplateSpecification)
 			}
@@ -180,6 +190,11 @@ func (d *draft) choose() {
 	}
 }
 
+// imageID is the image of the choice's machines: the group's own, or the launch template's.
+func (c choice) imageID(t *launchTemplate) string {
+	return cmp.Or(c.image, aws.ToString(t.data.ImageId))
+}
+
 // expand turns choices into single types with their root volumes.
 func (rs *Resolver) expand(ctx context.Context, d *draft, versions answers, badImages map[string]string) {
 	for _, c := range d.choices {
@@ -187,7 +202,7 @@ func (rs *Resolver) expand(ctx context.Context, d *draft, versions answers, badI
 			return
 		}
 		t := versions[c.ref].template
-		image := aws.ToString(t.data.ImageId)
+		image := c.imageID(t)
 		fact := rs.facts.imageFact(image)
 		if why := badImages[image]; why != "" {
 			d.warn("image %s could not be read, so root volume and architecture are taken from the launch template and the instance type: %s", image, why)
@@ -220,7 +235,7 @@ func (rs *Resolver) expand(ctx context.Context, d *draft, versions answers, badI
 			return
 		}
 		for _, typ := range types {
-			d.variants = append(d.variants, variant{template: t, typ: typ, rootGiB: root})
+			d.variants = append(d.variants, variant{template: t, image: image, typ: typ, rootGiB: root})
 		}
 	}
 }
