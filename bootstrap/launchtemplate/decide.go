@@ -20,6 +20,7 @@ type version struct {
 	number   int64
 	own      bool
 	standard bool // the template's default version
+	started  bool // a machine that its group still has was started from it
 	userData []byte
 }
 
@@ -39,7 +40,8 @@ type todo struct {
 
 // decide compares the newest version, which groups launch as $Latest, with the join values. Of
 // the agent's own versions keep stay, the newest; of the others only those go that are not
-// the default and that no group names by their number.
+// the default, that no group names by their number, and that no machine was started from: the
+// agent compares a machine with what the version has that it was started from.
 func decide(versions []version, references []reference, join userdata.Join, keep int) (todo, error) {
 	var out todo
 	if len(versions) == 0 {
@@ -76,7 +78,7 @@ func decide(versions []version, references []reference, join userdata.Join, keep
 		case !v.own:
 		case kept < keep:
 			kept++
-		case !v.standard && !named[fmt.Sprint(v.number)]:
+		case !v.standard && !v.started && !named[fmt.Sprint(v.number)]:
 			out.remove = append(out.remove, v.number)
 		}
 	}

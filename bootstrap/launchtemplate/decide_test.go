@@ -44,6 +44,7 @@ func TestDecide(t *testing.T) {
 		"too many":               {versions: all, join: joinWith(first), keep: 2, remove: []int64{2}},
 		"in another order":       {versions: []version{all[2], all[0], all[3], all[1]}, join: joinWith(second), keep: 2, source: 4, remove: []int64{3, 2}},
 		"named by number":        {versions: all, references: []reference{{"pinned", "2"}}, join: joinWith(second), keep: 1, source: 4, remove: []int64{4, 3}, strays: []string{"pinned (2)"}},
+		"a machine is of it":     {versions: []version{all[0], {number: 2, own: true, started: true, userData: one}, all[2], all[3]}, join: joinWith(second), keep: 1, source: 4, remove: []int64{4, 3}},
 		"the default":            {versions: []version{{number: 1, userData: one}, {number: 2, own: true, standard: true, userData: one}}, join: joinWith(second), keep: 1, source: 2},
 		"groups that follow":     {versions: all, references: []reference{{"a", "$Latest"}}, join: joinWith(first), keep: 3},
 		"groups that do not":     {versions: all, references: []reference{{"b", "$Default"}, {"a", ""}}, join: joinWith(first), keep: 3, strays: []string{"a ($Default)", "b ($Default)"}},

@@ -132,9 +132,12 @@ func (s *Sink) compare(ctx context.Context, join bootstrap.Join) (todo, error) {
 	if err != nil {
 		return todo{}, err
 	}
-	references, err := s.references(ctx, name)
+	references, started, err := s.references(ctx, name)
 	if err != nil {
 		return todo{}, err
+	}
+	for i := range versions {
+		versions[i].started = started[strconv.FormatInt(versions[i].number, 10)]
 	}
 	out, err := decide(versions, references, userdata.Join{Endpoint: join.Endpoint, Token: join.Token, CACertHashes: join.CAHashes}, s.keep)
 	if text := strings.Join(out.strays, ", "); text != s.told {
@@ -183,16 +186,22 @@ func (s *Sink) versions(ctx context.Context) (list []version, name string, err e
 	return list, name, nil
 }
 
-// references are how the region's groups name the template.
-func (s *Sink) references(ctx context.Context, name string) ([]reference, error) {
-	var out []reference
+// references are how the region's groups name the template, and the versions of it that their
+// machines were started from.
+func (s *Sink) references(ctx context.Context, name string) (out []reference, started map[string]bool, err error) {
+	started = map[string]bool{}
 	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(s.scaling, &autoscaling.DescribeAutoScalingGroupsInput{})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, g := range page.AutoScalingGroups {
+			for _, m := range g.Instances {
+				if m.LaunchTemplate != nil && aws.ToString(m.LaunchTemplate.LaunchTemplateId) == s.id {
+					started[aws.ToString(m.LaunchTemplate.Version)] = true
+				}
+			}
 			for _, t := range templatesOf(g) {
 				if aws.ToString(t.LaunchTemplateId) == s.id || t.LaunchTemplateId == nil && aws.ToString(t.LaunchTemplateName) == name {
 					out = append(out, reference{aws.ToString(g.AutoScalingGroupName), aws.ToString(t.Version)})
@@ -200,7 +209,7 @@ func (s *Sink) references(ctx context.Context, name string) ([]reference, error)
 			}
 		}
 	}
-	return out, nil
+	return out, started, nil
 }
 
 // templatesOf are the launch templates of a group.

@@ -127,6 +127,14 @@ func TestPublishAsLaunchTemplateVersion(t *testing.T) {
 	if held, err := userdata.Read([]byte(g.UserData)); err != nil || held.Join.Token != "asa001.0123456789abcdef" || held.Join.Endpoint != "api:6443" {
 		t.Errorf("a machine of the group has other user data: %+v, %v", held, err)
 	}
+	for n := range 5 { // the version that the machine was started from stays
+		if err := l.sink.Publish(t.Context(), joinOf(fmt.Sprintf("asa00%d.0123456789abcdef", n%4+2))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if numbers, _ := l.versions(t); numbers != "12 11 10 7 1" {
+		t.Errorf("versions %s, want the three newest, the machine's and the person's", numbers)
+	}
 	if strings.Contains(l.log.String(), "0123456789abcdef.") || strings.Contains(l.log.String(), ".0123456789abcdef") {
 		t.Errorf("the log has a token:\n%s", l.log)
 	}
