@@ -209,6 +209,7 @@ func (s *site) find(ctx context.Context, name, request string) (bool, error) {
 func (o *order) options(s *site, f flavors.Flavor, w placement, name, request string, script []byte, ports []string, minor int) servers.CreateOptsBuilder {
 	g := o.group
 	meta := map[string]string{metaCluster: o.cluster, metaGroup: g.Name, metaRequest: request, metaZone: w.zone, metaFlavor: w.flavor, metaType: f.Name, metaRegion: s.region(), metaProviderID: string(s.providerID(""))}
+	maps.Copy(meta, record(source(g, nil, o.image, o.script)))
 	maps.Copy(meta, g.Metadata)
 	opts := servers.CreateOpts{Name: name, FlavorRef: f.ID, Metadata: meta, AvailabilityZone: w.zone,
 		// Encoded here: gophercloud leaves user data alone that happens to be valid base64.

@@ -121,6 +121,7 @@ func (p *Provider) readGroup(ctx context.Context, s *site, g *section.Group, ser
 	}
 	s.mu.Unlock()
 	slices.SortFunc(out.Instances, func(a, b cluster.Instance) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	shareSources(out.Instances)
 	var err *provider.Error
 	out.Template, out.Warnings, err = p.template(ctx, s, g)
 	// A server that failed stands in the way of the minimum until it is deleted, and a

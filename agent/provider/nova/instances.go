@@ -120,7 +120,7 @@ func (s *site) instance(one *server, names map[string]string) cluster.Instance {
 		full := host + "." + cmp.Or(s.cloud.DHCPDomain, metadataDomain)
 		in.NodeNames, in.Names = append(in.NodeNames, full), append(in.Names, full)
 	}
-	in.Addresses = openstack.Addresses(&one.Server)
+	in.Addresses, in.Source = openstack.Addresses(&one.Server), one.startedFrom(in.Type)
 	if one.failed() {
 		in.Failure = one.failure()
 	}

@@ -69,7 +69,7 @@ func (p *Provider) template(ctx context.Context, s *site, g *section.Group) (clu
 	for _, taint := range g.Taints {
 		t.Taints = append(t.Taints, taint.Taint)
 	}
-	t.Spec = spec(g, choices, img, script)
+	t.Spec, t.Source = spec(g, choices, img, script), source(g, choices, img, script)
 	slices.Sort(warnings)
 	return t, slices.Compact(warnings), nil
 }

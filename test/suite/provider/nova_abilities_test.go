@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ var _ interface {
 	providertest.LoseAnswer
 	providertest.Furnish
 	providertest.ChangeTemplate
+	providertest.RotateJoin
 } = (*novaWorld)(nil)
 
 // Forms: of cloud controller managers without and with the region, of Cluster API, in the
@@ -86,3 +88,11 @@ func (w *novaWorld) Furnish(testing.TB) {
 }
 
 func (w *novaWorld) ChangeTemplate(testing.TB) { w.change("flavor", "m1.xlarge") }
+
+// RotateJoin: the file gets a token of its own, as userdata render --shared-token writes it.
+func (w *novaWorld) RotateJoin(t testing.TB) {
+	t.Helper()
+	if err := os.WriteFile(w.script, []byte("#!/bin/sh\nJOIN_TOKEN='zyxwvu.fedcba9876543210'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
