@@ -79,12 +79,25 @@ func (p *Provider) instance(s *servers.Server, v view, types map[string]string) 
 	if name, ok := s.Flavor["original_name"].(string); ok {
 		in.Type = name
 	}
+	in.Source = startedFrom(s, in.Type)
 	in.NodeNames = names(s.Name)
 	in.Names = slices.Clone(in.NodeNames)
 	if in.Phase == cluster.PhaseFailed {
 		in.Failure = &cluster.Failure{Cause: openstack.CauseOf(s.Fault.Message), Text: faultText(s), Zone: s.AvailabilityZone, At: later(s.Fault.Created, s.Updated, s.Created)}
 	}
 	return in
+}
+
+// startedFrom is what Nova tells of the flavor and the image of a server.
+func startedFrom(s *servers.Server, flavor string) cluster.Spec {
+	out := cluster.Spec{}
+	if flavor != "" {
+		out[propertyFlavor] = flavor
+	}
+	if image, _ := s.Image["id"].(string); openstack.UUID(image) != "" {
+		out[propertyImage] = openstack.UUID(image)
+	}
+	return out
 }
 
 func faultText(s *servers.Server) string {

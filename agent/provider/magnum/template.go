@@ -127,9 +127,27 @@ func (p *Provider) template(ctx context.Context, g *nodeGroup, h hints) (t clust
 	}
 	t.Labels = p.labels(g, f, h)
 	t.Taints = slices.Clone(h.taints)
-	t.Spec = spec(g, f, h)
+	t.Spec, t.Source = spec(g, f, h), source(g, f)
 	return t, warnings, nil
 }
+
+// source is what the group's next node is started from, as far as Nova tells it of a server too.
+// A node that boots from a volume shows no image there, and a group whose image is written as a
+// name tells none: of the rest (user data, networks, kube_tag) Magnum keeps what it was for no
+// node.
+func source(g *nodeGroup, f flavorapi.Flavor) cluster.Spec {
+	out := cluster.Spec{propertyFlavor: f.Name}
+	if id := openstack.UUID(g.ImageID); id != "" {
+		out[propertyImage] = id
+	}
+	return out
+}
+
+// The properties that count as drift.
+const (
+	propertyFlavor = "flavor"
+	propertyImage  = "image"
+)
 
 // extended are the devices that a flavor's extra specs promise under a name that
 // Kubernetes knows.

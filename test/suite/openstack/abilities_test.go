@@ -3,6 +3,8 @@ package openstack_test
 import (
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,6 +19,7 @@ var _ interface {
 	providertest.FailLaunches
 	providertest.Furnish
 	providertest.ChangeTemplate
+	providertest.RotateJoin
 	providertest.ExpireAfter
 	providertest.Hang
 	providertest.LoseAnswer
@@ -112,3 +115,13 @@ func (w *world) Furnish(testing.TB) {
 }
 
 func (w *world) ChangeTemplate(testing.TB) { w.change("flavor", "m1.medium") }
+
+// RotateJoin gives Workers the same user data with another token.
+func (w *world) RotateJoin(t testing.TB) {
+	t.Helper()
+	script := filepath.Join(t.TempDir(), "rotated.sh")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n# zyxwvu.fedcba9876543210\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.change("userdata", script)
+}

@@ -98,7 +98,7 @@ func newWorld(t testing.TB, s *openstack.Stack, change func(map[string]any)) (*w
 	made++
 	w := &world{Stack: s, t: t, trouble: trouble{front: s.Front}, cluster: fmt.Sprintf("case-%d-%d", os.Getpid(), made), groups: map[string]map[string]any{}}
 	script := filepath.Join(t.TempDir(), "worker.sh")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n# abcdef.0123456789abcdef\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, bounds := range map[cluster.GroupID][2]int{providertest.Workers: {0, 10}, providertest.Others: {1, 3}} {

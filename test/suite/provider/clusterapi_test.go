@@ -91,10 +91,15 @@ func TestClusterAPI(t *testing.T) {
 }
 
 var capiCannot = map[string]string{
+	"SourceIsTold":          capiTellsNoSource,
+	"SourceAfterAChange":    capiTellsNoSource,
+	"SourceThroughRotation": capiTellsNoSource,
 	"MalformedIDIsUnknown":  "Cluster API does not know how the provider IDs of its clouds are written",
 	"ReadLagsBehindWrites":  "no resource version is asked for, so an API server's answer is never older than the question",
 	"DeleteMoreThanSurplus": "a MachineSet ends machines itself when somebody lowers the count, and knows no protection from it",
 }
+
+const capiTellsNoSource = "a MachineDeployment rolls out its changes itself"
 
 // inShort are the cases in which kinds and contracts differ. AUTOSCALER_TEST_NO_SKIP=1
 // plays the others for every kind, too.
