@@ -321,6 +321,7 @@ func (a *app) ready(ctx context.Context) error {
 		return err
 	}
 	close(a.loaded)
+	go followVersion(ctx, a.client, a.observer.SetControlPlaneVersion)
 	go goruntime.Steady() // the first decision does not wait for the collector
 	return nil
 }

@@ -13,15 +13,17 @@ type Taint struct {
 // pods that are bound to it. Once it is in a Snapshot nothing writes to it any more:
 // the same pointer in a later Snapshot means that nothing about it or its pods changed.
 type Node struct {
-	Name        NodeName          `json:"name"`
-	UID         UID               `json:"uid"`
-	ProviderID  string            `json:"providerID,omitempty"` // as written in spec.providerID
-	SystemUUID  string            `json:"systemUUID,omitempty"`
-	Addresses   []string          `json:"addresses,omitempty"` // every status address, as written
-	Created     time.Time         `json:"created"`
-	Labels      map[string]string `json:"labels,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"` // only those of the names above and karpenter.sh/do-not-disrupt
-	Taints      []Taint           `json:"taints,omitempty"`
+	Name       NodeName `json:"name"`
+	UID        UID      `json:"uid"`
+	ProviderID string   `json:"providerID,omitempty"` // as written in spec.providerID
+	SystemUUID string   `json:"systemUUID,omitempty"`
+	// KubeletVersion is status.nodeInfo.kubeletVersion, "v1.36.3".
+	KubeletVersion string            `json:"kubeletVersion,omitempty"`
+	Addresses      []string          `json:"addresses,omitempty"` // every status address, as written
+	Created        time.Time         `json:"created"`
+	Labels         map[string]string `json:"labels,omitempty"`
+	Annotations    map[string]string `json:"annotations,omitempty"` // only those of the names above and karpenter.sh/do-not-disrupt
+	Taints         []Taint           `json:"taints,omitempty"`
 	// OperatorTaints are those of Taints that a person set, as far as the API server tells.
 	OperatorTaints []Taint `json:"operatorTaints,omitempty"`
 	// Unschedulable is spec.unschedulable (a cordon).

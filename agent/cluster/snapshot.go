@@ -30,6 +30,8 @@ type Snapshot struct {
 	Namespaces []Namespace `json:"namespaces,omitempty"`
 	// Outcomes are what became of the last Plan's actions.
 	Outcomes []Outcome `json:"outcomes,omitempty"`
+	// ControlPlaneVersion is the version of the API server, "v1.36.3"; empty: not known.
+	ControlPlaneVersion string `json:"controlPlaneVersion,omitempty"`
 	// Stale says why the Kubernetes half of the Snapshot may be old (the API server
 	// does not answer). Empty: it is live. Nothing is deleted on stale facts.
 	Stale string `json:"stale,omitempty"`

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
@@ -26,11 +25,12 @@ type Difference struct {
 // is not known. Several wanted values with "|" between them are a choice.
 func (s Spec) Differences(wanted Spec) []Difference {
 	var out []Difference
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+	for name, value := range wanted {
 		is, told := s[name]
-		if told && is != wanted[name] && !slices.Contains(strings.Split(wanted[name], "|"), is) {
-			out = append(out, Difference{name, is, wanted[name]})
+		if told && is != value && !slices.Contains(strings.Split(value, "|"), is) {
+			out = append(out, Difference{name, is, value})
 		}
 	}
+	slices.SortFunc(out, func(a, b Difference) int { return strings.Compare(a.Property, b.Property) })
 	return out
 }

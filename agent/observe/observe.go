@@ -70,6 +70,7 @@ type Observer struct {
 	corrections   map[string]template.Correction // by Template.Spec
 	corrected     corrected
 	loggedAdvice  map[cluster.GroupID]string // the advice logged last, by group
+	version       string                     // of the API server
 }
 
 // New builds the informers. shared are the informers that the other services use too, with
@@ -181,6 +182,13 @@ func (o *Observer) AddOutcomes(outcomes []cluster.Outcome) {
 // mark.
 func (o *Observer) TakeUnschedulableSince() time.Time { return o.store.TakeUnschedulableSince() }
 
+// SetControlPlaneVersion notes the version of the API server, as somebody has asked for it.
+func (o *Observer) SetControlPlaneVersion(version string) {
+	o.mu.Lock()
+	o.version = version
+	o.mu.Unlock()
+}
+
 // Snapshot returns the cluster of this moment and takes the outcomes out of the
 // Observer. It never waits for the cloud: each group carries the time of its last read.
 func (o *Observer) Snapshot() cluster.Snapshot {
@@ -203,7 +211,7 @@ func (o *Observer) ReadOnlySnapshot() cluster.Snapshot {
 		known = -1
 	}
 	s, nodeVersion, evidence := o.store.Snapshot(known)
-	s.Now, s.Stale = now, stale
+	s.Now, s.Stale, s.ControlPlaneVersion = now, stale, o.version
 	if evidence != nil {
 		o.correctGroups(groups, *evidence, s.Now)
 		o.corrected.inventoryVersion, o.corrected.nodeVersion = version, nodeVersion

@@ -72,6 +72,9 @@ func lookOnce(ctx context.Context, cfg config.Config, log *logrus.Logger) (look,
 		return look{}, fmt.Errorf("read the cluster: %w", err)
 	}
 	observer.APIServerAnswered()
+	if v, err := client.ServerVersion(synced); err == nil {
+		observer.SetControlPlaneVersion(v.GitVersion)
+	}
 	list, err := reads.Groups(ctx, 0)
 	if list == nil && err != nil {
 		return look{}, err

@@ -56,16 +56,17 @@ func podWishes(a map[string]string) *cluster.PodWishes {
 // Node converts a Node. Pods, VolumeLimits and LeaseRenewed are not known here.
 func Node(n *corev1.Node) cluster.Node {
 	out := cluster.Node{
-		Name:          cluster.NodeName(n.Name),
-		UID:           cluster.UID(n.UID),
-		ProviderID:    n.Spec.ProviderID,
-		SystemUUID:    n.Status.NodeInfo.SystemUUID,
-		Created:       n.CreationTimestamp.Time,
-		Labels:        n.Labels,
-		Unschedulable: n.Spec.Unschedulable,
-		Capacity:      resourcelist.Resources(n.Status.Capacity),
-		Allocatable:   resourcelist.Resources(n.Status.Allocatable),
-		Deleting:      n.DeletionTimestamp != nil,
+		Name:           cluster.NodeName(n.Name),
+		UID:            cluster.UID(n.UID),
+		ProviderID:     n.Spec.ProviderID,
+		SystemUUID:     n.Status.NodeInfo.SystemUUID,
+		KubeletVersion: n.Status.NodeInfo.KubeletVersion,
+		Created:        n.CreationTimestamp.Time,
+		Labels:         n.Labels,
+		Unschedulable:  n.Spec.Unschedulable,
+		Capacity:       resourcelist.Resources(n.Status.Capacity),
+		Allocatable:    resourcelist.Resources(n.Status.Allocatable),
+		Deleting:       n.DeletionTimestamp != nil,
 	}
 	for key, v := range n.Annotations {
 		if decidesOfNode(key) {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -149,7 +150,8 @@ func stripNode(n *corev1.Node) {
 	n.Labels, n.Annotations = boundLabels(n.Labels), clipped(n.Annotations)
 	st := corev1.NodeStatus{Capacity: n.Status.Capacity, Allocatable: n.Status.Allocatable, Addresses: n.Status.Addresses}
 	i := n.Status.NodeInfo
-	st.NodeInfo = corev1.NodeSystemInfo{MachineID: i.MachineID, SystemUUID: i.SystemUUID, BootID: i.BootID}
+	st.NodeInfo = corev1.NodeSystemInfo{MachineID: i.MachineID, SystemUUID: i.SystemUUID, BootID: i.BootID,
+		KubeletVersion: unique.Make(clip(i.KubeletVersion)).Value()} // one text for all Nodes of a version
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			st.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}

@@ -1,0 +1,170 @@
+package cluster
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// settledAfter is how long a Node is Ready before it shows what the group's next Node becomes:
+// startup taints are gone by then, and labels that come late are there.
+const settledAfter = 10 * time.Minute
+
+// PropertyKubelet is the property of the kubelet's version.
+const PropertyKubelet = "kubelet"
+
+// Promises are the labels and taints that a template's Nodes register with, as properties: they
+// stand in tags or in groups.yaml. Labels of Kubernetes' own domains are left out: no kubelet may
+// set them (NodeRestriction), but for those that tell where a machine is and of which type.
+func Promises(labels map[string]string, taints []Taint) Spec {
+	out := Spec{}
+	for key, value := range labels {
+		domain, _, _ := strings.Cut(key, "/")
+		if !within(domain, "kubernetes.io") && !within(domain, "k8s.io") {
+			out["label "+key] = value
+		}
+	}
+	for _, t := range taints {
+		out["taint "+t.Key+":"+t.Effect] = t.Value
+	}
+	return out
+}
+
+func within(domain, parent string) bool {
+	return domain == parent || strings.HasSuffix(domain, "."+parent)
+}
+
+// shown is what a Node has of promises; a label or a taint that it lacks is "none".
+func (n *Node) shown(promises Spec) Spec {
+	out := make(Spec, len(promises))
+	for name := range promises {
+		out[name] = "none"
+		if key, ok := strings.CutPrefix(name, "label "); ok {
+			if value, has := n.Labels[key]; has {
+				out[name] = value
+			}
+		}
+	}
+	for _, t := range n.Taints {
+		name := "taint " + t.Key + ":" + t.Effect
+		if _, promised := promises[name]; promised {
+			out[name] = t.Value
+		}
+	}
+	return out
+}
+
+// Drift tells in what the members of a group differ from what the group would start today, by
+// instance; an instance that differs in nothing, or of which it is not known, has no entry. node
+// is the Node of an instance, or nil. controlPlane is the version of the API server.
+//
+// What the cloud tells counts by itself. A label, a taint or the minor version of the kubelet
+// counts only where a settled Node that was started from the current source has it: a tag that no
+// user data follows, or a version that no image has, would otherwise replace machines for ever.
+//
+// It costs one look at each instance's properties, and a map for each Node that has promises to
+// keep.
+func Drift(g *NodeGroup, node func(InstanceID) *Node, controlPlane string, now time.Time) map[InstanceID][]Difference {
+	if g.TemplateStale != "" || g.Template.Unknown != "" || g.Template.Source == nil {
+		return nil
+	}
+	out := map[InstanceID][]Difference{}
+	var today proof
+	for i := range g.Instances {
+		in := &g.Instances[i]
+		if !in.Member || in.Source == nil {
+			continue
+		}
+		if diff := in.Source.Differences(g.Template.Source); len(diff) > 0 {
+			out[in.ID] = diff
+		} else if n := node(in.ID); n != nil && n.Ready == StatusTrue && now.Sub(n.ReadySince) >= settledAfter {
+			today.add(n, g.Template.Promises)
+		}
+	}
+	for i := range g.Instances {
+		in := &g.Instances[i]
+		if n := node(in.ID); n != nil && in.Member && in.Source != nil && today.nodes > 0 {
+			if diff := today.missing(n, g.Template.Promises, controlPlane); len(diff) > 0 {
+				out[in.ID] = append(out[in.ID], diff...)
+			}
+		}
+	}
+	return out
+}
+
+// proof is what every settled Node of the current source shows.
+type proof struct {
+	nodes   int
+	kept    Spec   // of the promises
+	kubelet string // the oldest
+}
+
+func (p *proof) add(n *Node, promises Spec) {
+	shown := n.shown(promises)
+	if p.nodes == 0 {
+		p.kept, p.kubelet = maps.Clone(promises), n.KubeletVersion
+	}
+	p.nodes++
+	for name, value := range promises {
+		if shown[name] != value {
+			delete(p.kept, name)
+		}
+	}
+	if MinorsBehind(n.KubeletVersion, p.kubelet) > 0 {
+		p.kubelet = n.KubeletVersion
+	}
+}
+
+// missing is in what a Node differs from those of the current source.
+func (p *proof) missing(n *Node, promises Spec, controlPlane string) []Difference {
+	var out []Difference
+	if len(p.kept) > 0 {
+		out = n.shown(promises).Differences(p.kept)
+	}
+	if MinorsBehind(n.KubeletVersion, p.kubelet) > 0 && controlPlane != "" && MinorsBehind(controlPlane, p.kubelet) <= 0 {
+		out = append(out, Difference{PropertyKubelet, n.KubeletVersion, p.kubelet})
+	}
+	return out
+}
+
+// MinorsBehind is how many minor versions a version of Kubernetes is older than another, negative
+// if it is newer; 0 where one of them is not understood.
+func MinorsBehind(version, than string) int {
+	major, minor, ok := minorOf(version)
+	other, newer, known := minorOf(than)
+	if !ok || !known || major != other {
+		return 0
+	}
+	return newer - minor
+}
+
+// minorOf reads "v1.36.3", also with what a distribution adds.
+func minorOf(version string) (major, minor int, ok bool) {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) < 2 {
+		return 0, 0, false
+	}
+	digits := parts[1]
+	if end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
+		digits = digits[:end]
+	}
+	major, errMajor := strconv.Atoi(parts[0])
+	minor, errMinor := strconv.Atoi(digits)
+	return major, minor, errMajor == nil && errMinor == nil
+}
+
+// String is "image: ami-1, wanted ami-2".
+func (d Difference) String() string { return d.Property + ": " + d.Is + ", wanted " + d.Wanted }
+
+// FirstOf is the first difference and how many more there are, "image: ami-1, wanted ami-2; and 3
+// more"; empty: there is none.
+func FirstOf(list []Difference) string {
+	switch len(list) {
+	case 0:
+		return ""
+	case 1:
+		return list[0].String()
+	}
+	return list[0].String() + "; and " + strconv.Itoa(len(list)-1) + " more"
+}
