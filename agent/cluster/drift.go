@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,24 +35,49 @@ func within(domain, parent string) bool {
 	return domain == parent || strings.HasSuffix(domain, "."+parent)
 }
 
-// shown is what a Node has of promises; a label or a taint that it lacks is "none".
-func (n *Node) shown(promises Spec) Spec {
-	out := make(Spec, len(promises))
-	for name := range promises {
-		out[name] = "none"
+// promise is one property of Promises.
+type promise struct {
+	name, label, value string
+	taint              Taint // where it is no label
+}
+
+func promisesOf(s Spec) []promise {
+	out := make([]promise, 0, len(s))
+	for name, value := range s {
+		p := promise{name: name, value: value}
 		if key, ok := strings.CutPrefix(name, "label "); ok {
-			if value, has := n.Labels[key]; has {
-				out[name] = value
-			}
+			p.label = key
+		} else {
+			key, effect := cutLast(strings.TrimPrefix(name, "taint "))
+			p.taint = Taint{key, value, effect}
 		}
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b promise) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+// cutLast cuts at the last colon.
+func cutLast(s string) (before, after string) {
+	at := max(strings.LastIndexByte(s, ':'), 0)
+	return s[:at], strings.TrimPrefix(s[at:], ":")
+}
+
+// shown is what a Node has where a label or a taint is promised.
+func (p *promise) shown(n *Node) (value string, kept bool) {
+	if p.label != "" {
+		value, has := n.Labels[p.label]
+		if !has {
+			value = "none"
+		}
+		return value, has && value == p.value
 	}
 	for _, t := range n.Taints {
-		name := "taint " + t.Key + ":" + t.Effect
-		if _, promised := promises[name]; promised {
-			out[name] = t.Value
+		if t.Key == p.taint.Key && t.Effect == p.taint.Effect {
+			return t.Value, t.Value == p.value
 		}
 	}
-	return out
+	return "none", false
 }
 
 // Drift tells in what the members of a group differ from what the group would start today, by
@@ -63,14 +88,13 @@ func (n *Node) shown(promises Spec) Spec {
 // counts only where a settled Node that was started from the current source has it: a tag that no
 // user data follows, or a version that no image has, would otherwise replace machines for ever.
 //
-// It costs one look at each instance's properties, and a map for each Node that has promises to
-// keep.
+// It costs one look at each property of each instance, and allocates for those that differ.
 func Drift(g *NodeGroup, node func(InstanceID) *Node, controlPlane string, now time.Time) map[InstanceID][]Difference {
 	if g.TemplateStale != "" || g.Template.Unknown != "" || g.Template.Source == nil {
 		return nil
 	}
 	out := map[InstanceID][]Difference{}
-	var today proof
+	today := proof{kept: promisesOf(g.Template.Promises)}
 	for i := range g.Instances {
 		in := &g.Instances[i]
 		if !in.Member || in.Source == nil {
@@ -79,13 +103,13 @@ func Drift(g *NodeGroup, node func(InstanceID) *Node, controlPlane string, now t
 		if diff := in.Source.Differences(g.Template.Source); len(diff) > 0 {
 			out[in.ID] = diff
 		} else if n := node(in.ID); n != nil && n.Ready == StatusTrue && now.Sub(n.ReadySince) >= settledAfter {
-			today.add(n, g.Template.Promises)
+			today.add(n)
 		}
 	}
 	for i := range g.Instances {
 		in := &g.Instances[i]
 		if n := node(in.ID); n != nil && in.Member && in.Source != nil && today.nodes > 0 {
-			if diff := today.missing(n, g.Template.Promises, controlPlane); len(diff) > 0 {
+			if diff := today.missing(n, controlPlane); len(diff) > 0 {
 				out[in.ID] = append(out[in.ID], diff...)
 			}
 		}
@@ -96,31 +120,28 @@ func Drift(g *NodeGroup, node func(InstanceID) *Node, controlPlane string, now t
 // proof is what every settled Node of the current source shows.
 type proof struct {
 	nodes   int
-	kept    Spec   // of the promises
+	kept    []promise
 	kubelet string // the oldest
 }
 
-func (p *proof) add(n *Node, promises Spec) {
-	shown := n.shown(promises)
-	if p.nodes == 0 {
-		p.kept, p.kubelet = maps.Clone(promises), n.KubeletVersion
-	}
-	p.nodes++
-	for name, value := range promises {
-		if shown[name] != value {
-			delete(p.kept, name)
-		}
-	}
-	if MinorsBehind(n.KubeletVersion, p.kubelet) > 0 {
+func (p *proof) add(n *Node) {
+	if p.nodes == 0 || MinorsBehind(n.KubeletVersion, p.kubelet) > 0 {
 		p.kubelet = n.KubeletVersion
 	}
+	p.nodes++
+	p.kept = slices.DeleteFunc(p.kept, func(one promise) bool {
+		_, kept := one.shown(n)
+		return !kept
+	})
 }
 
 // missing is in what a Node differs from those of the current source.
-func (p *proof) missing(n *Node, promises Spec, controlPlane string) []Difference {
+func (p *proof) missing(n *Node, controlPlane string) []Difference {
 	var out []Difference
-	if len(p.kept) > 0 {
-		out = n.shown(promises).Differences(p.kept)
+	for i := range p.kept {
+		if value, kept := p.kept[i].shown(n); !kept {
+			out = append(out, Difference{p.kept[i].name, value, p.kept[i].value})
+		}
 	}
 	if MinorsBehind(n.KubeletVersion, p.kubelet) > 0 && controlPlane != "" && MinorsBehind(controlPlane, p.kubelet) <= 0 {
 		out = append(out, Difference{PropertyKubelet, n.KubeletVersion, p.kubelet})
@@ -131,6 +152,9 @@ func (p *proof) missing(n *Node, promises Spec, controlPlane string) []Differenc
 // MinorsBehind is how many minor versions a version of Kubernetes is older than another, negative
 // if it is newer; 0 where one of them is not understood.
 func MinorsBehind(version, than string) int {
+	if version == than {
+		return 0
+	}
 	major, minor, ok := minorOf(version)
 	other, newer, known := minorOf(than)
 	if !ok || !known || major != other {
@@ -141,15 +165,12 @@ func MinorsBehind(version, than string) int {
 
 // minorOf reads "v1.36.3", also with what a distribution adds.
 func minorOf(version string) (major, minor int, ok bool) {
-	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
-	if len(parts) < 2 {
-		return 0, 0, false
-	}
-	digits := parts[1]
+	first, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	digits, _, _ := strings.Cut(rest, ".")
 	if end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
 		digits = digits[:end]
 	}
-	major, errMajor := strconv.Atoi(parts[0])
+	major, errMajor := strconv.Atoi(first)
 	minor, errMinor := strconv.Atoi(digits)
 	return major, minor, errMajor == nil && errMinor == nil
 }

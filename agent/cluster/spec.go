@@ -27,10 +27,20 @@ func (s Spec) Differences(wanted Spec) []Difference {
 	var out []Difference
 	for name, value := range wanted {
 		is, told := s[name]
-		if told && is != value && !slices.Contains(strings.Split(value, "|"), is) {
+		if told && is != value && !isChoice(value, is) {
 			out = append(out, Difference{name, is, value})
 		}
 	}
 	slices.SortFunc(out, func(a, b Difference) int { return strings.Compare(a.Property, b.Property) })
 	return out
+}
+
+// isChoice tells that one of the values with "|" between them is the value.
+func isChoice(values, value string) bool {
+	for one := range strings.SplitSeq(values, "|") {
+		if one == value {
+			return true
+		}
+	}
+	return false
 }

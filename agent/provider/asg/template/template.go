@@ -151,8 +151,6 @@ func (rs *Resolver) Resolve(ctx context.Context, groups []asgtypes.AutoScalingGr
 	for i, d := range drafts {
 		if d.open() {
 			rs.finish(d, awsapi.TagsOf(groups[i]), badTypes)
-		}
-		if d.open() {
 			d.out.Template.Source = rs.source(d, versions)
 		}
 		d.out.Quota, d.out.Startable = d.quota(), d.startable()
