@@ -124,6 +124,8 @@ type NodeFacts struct {
 	Since        time.Time     `json:"unneededSince,omitzero"`
 	UnreadyFrom  time.Time     `json:"unreadySince,omitzero"`
 	MayGo        time.Time     `json:"mayGoAt,omitzero"` // when its own timer is over
+	// Drift is in what its machine differs from what its group would start today.
+	Drift []cluster.Difference `json:"drift,omitempty"`
 }
 
 // Check is one condition for a node to go.

@@ -1,5 +1,5 @@
 // Package localapi is what a running agent tells on its own machine: status, plan, explain,
-// names, recorded rounds and profiles as HTTP on a unix socket, metrics and health on a TCP
+// nodes, names, recorded rounds and profiles as HTTP on a unix socket, metrics and health on a TCP
 // address of the host. Its types are the JSON that the commands print, whether the running
 // agent answered or the command looked for itself (agent/oneshot).
 //
@@ -88,6 +88,7 @@ func (s *Server) ServeSocket(ctx context.Context, beat func()) error {
 	mux.HandleFunc("GET "+HistoryPath, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.History.View(time.Now())) })
 	mux.HandleFunc("GET "+PagePath, s.servePage)
 	mux.HandleFunc("GET /explain", s.serveExplain)
+	mux.HandleFunc("GET "+NodesPath, s.serveNodes)
 	mux.HandleFunc("GET "+NamesPath, s.serveNames)
 	mux.HandleFunc("GET /flight", s.serveFlight)
 	mux.HandleFunc("POST "+ReloadPath, s.serveReload)

@@ -17,6 +17,13 @@ func Explain(s cluster.Snapshot, m decision.Memory, p decision.Policy, q decisio
 	return explain.Explain(runUntil(&s, &m, &p, stepScaleUp), runUntil(&s, &m, &p, stepScaleDown), runUntil(&s, &m, &p, stepFinish), q)
 }
 
+// Nodes lists the machines with their states, with what differs from what their groups would
+// start today, and with the first reason for which this round leaves them as they are.
+func Nodes(s cluster.Snapshot, m decision.Memory, p decision.Policy) decision.Nodes {
+	s = s.Seated()
+	return explain.Nodes(runUntil(&s, &m, &p, stepFinish))
+}
+
 // runUntil runs a round up to a step, exclusive.
 func runUntil(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, name string) explain.Moment {
 	r := newRun(new(round.Cache), new(scaledown.Cache), s, m, p)

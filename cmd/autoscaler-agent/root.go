@@ -49,7 +49,7 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 		}
 		return usage(c)
 	})
-	root.AddCommand(runCommand(), checkCommand(), planCommand(), statusCommand(), explainCommand(), reloadCommand(), nodeCommand(),
+	root.AddCommand(runCommand(), checkCommand(), planCommand(), statusCommand(), nodesCommand(), explainCommand(), reloadCommand(), nodeCommand(),
 		replayCommand(), leaderConfigCommand(), userdataCommand(), tokenCommand(), iamPolicyCommand(), openstackRulesCommand(), completionCommand(), installCommand(), uninstallCommand(), versionCommand())
 	for _, command := range tagged {
 		root.AddCommand(command())

@@ -132,6 +132,12 @@ func (p page) node(f *decision.NodeFacts) {
 	if f.Group != "" {
 		p.line("  ", "group %s, instance %s %s, %s; utilisation %.0f%% of at most %.0f%%", f.Group, f.Instance, f.Phase, f.State, f.Utilisation*100, f.Limit*100)
 	}
+	if len(f.Drift) > 0 {
+		p.head("differs from what its group starts today")
+		for _, d := range f.Drift {
+			p.line("  ", "%s", d)
+		}
+	}
 	if len(f.Checks) > 0 {
 		p.head("conditions of its removal")
 		for _, c := range f.Checks {
