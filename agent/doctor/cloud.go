@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -123,6 +124,9 @@ func Group(g cluster.NodeGroup) []Finding {
 		a := g.Template.Allocatable
 		add(LevelOK, fmt.Sprintf("min %d, target %d, max %d; a machine offers %dm CPU, %d MiB, %d pods%s", g.Min, g.Target, g.Max, a.MilliCPU, a.Memory>>20, a.Pods, priceWords(&g)), "")
 	}
+	if text := drifted(&g); text != "" {
+		add(LevelOK, text, fmt.Sprintf("autoscaler-agent nodes --group %s tells which, and in what", g.ID))
+	}
 	if zones := g.SpannedZones(nil); len(zones) > 0 {
 		add(LevelOK, "it spans zones "+cluster.InWords(zones)+" and promises none of them", "a pod that needs one zone (a volume, a selector, a spread over zones) gets no machine of it: make one group for each zone for such pods")
 	}
@@ -135,4 +139,33 @@ func priceWords(g *cluster.NodeGroup) string {
 		return ", and costs what nothing tells"
 	}
 	return fmt.Sprintf(", and costs %.4g an hour (%s)", g.Price, g.PriceSource)
+}
+
+// drifted counts the members of a group that differ from what it would start today, as far as the
+// cloud alone tells; empty: none does.
+func drifted(g *cluster.NodeGroup) string {
+	members, differ := 0, 0
+	by := map[string]int{}
+	for i := range g.Instances {
+		in := &g.Instances[i]
+		if !in.Member {
+			continue
+		}
+		members++
+		list := in.Source.Differences(g.Template.Source)
+		if len(list) > 0 {
+			differ++
+		}
+		for _, d := range list {
+			by[d.Property]++
+		}
+	}
+	if differ == 0 {
+		return ""
+	}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		texts = append(texts, fmt.Sprintf("in %s %d", name, by[name]))
+	}
+	return fmt.Sprintf("%d of its %d machines differ from what it starts today: %s", differ, members, strings.Join(texts, ", "))
 }

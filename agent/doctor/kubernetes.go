@@ -48,7 +48,7 @@ func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	out = append(out, checkJoin(ctx, cfg, client)...)
 	out = append(out, checkTokens(ctx, cfg, client)...)
 	out = append(out, checkAnnotations(ctx, client)...)
-	out = append(out, checkRenamed(ctx, client)...)
+	out = append(out, checkNodes(ctx, client, v.GitVersion)...)
 	out = append(out, checkPowers(ctx, client)...)
 	out = append(out, checkProtected(ctx, cfg, client, kubeconfig)...)
 	out = append(out, checkLeader(ctx, cfg, client, kubeconfig, func(ctx context.Context) (*x509.Certificate, error) { return servingcert.Fetch(ctx, kubeconfig) }, thisMachine(cfg))...)

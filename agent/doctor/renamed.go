@@ -11,8 +11,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
-// checkRenamed names the Nodes that get no news because their machines answer under other names.
-func checkRenamed(ctx context.Context, client *kube.Client) []Finding {
+// checkNodes judges the versions of the Nodes' kubelets beside the API server's, and names the
+// Nodes that get no news because their machines answer under other names.
+func checkNodes(ctx context.Context, client *kube.Client, server string) []Finding {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil // checkRights has said so
@@ -22,7 +23,7 @@ func checkRenamed(ctx context.Context, client *kube.Client) []Finding {
 		n := convert.Node(&list.Items[i])
 		nodes = append(nodes, &n)
 	}
-	var out []Finding
+	out := kubeletVersions(nodes, server)
 	for _, n := range nodes {
 		if other := nojoin.Renamed(nodes, n); other != "" {
 			out = append(out, Finding{Level: LevelError, About: "node " + string(n.Name), Text: nojoin.RenamedText(n.Name, other), Remedy: nojoin.RenamedRemedy})

@@ -17,7 +17,7 @@ import (
 func nodesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "nodes",
-		Short: "List the machines with age, version, state, and what differs from what their groups start today",
+		Short: "List the machines, what differs from their groups, and what holds them",
 		Long: `List the machines of the node groups, and the Nodes of no group: age, version of the
 kubelet, state, in what a machine differs from what its group would start today, and the
 first reason for which the last round left it as it is. explain node NAME tells all of it.
