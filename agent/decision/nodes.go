@@ -13,7 +13,7 @@ const (
 	NodeReady    = "ready"     // the scheduler may place pods now
 	NodeCordoned = "cordoned"  // Ready, and somebody has cordoned it
 	NodeDraining = "draining"  // the agent drains it
-	NodeLeaving  = "leaving"   // its machine ends, or its Node object is being deleted
+	NodeEnding   = "ending"    // its machine ends, or its Node object is being deleted
 	NodeNotReady = "not ready" // its kubelet does not answer, or says so itself
 	NodeFailed   = "failed"    // the cloud could not start the machine
 )

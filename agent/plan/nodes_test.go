@@ -60,7 +60,7 @@ func TestNodes(t *testing.T) {
 		order, states[name], rows[name] = append(order, name), r.State, r
 	}
 	for name, want := range map[string]string{"leader": decision.NodeReady, "old": decision.NodeReady, "kept": decision.NodeReady, "cordoned": decision.NodeCordoned, "silent": decision.NodeNotReady,
-		"marked": decision.NodeDraining, "going": decision.NodeLeaving, "young": decision.NodeStarting, "coming": decision.NodeUpcoming, "broken": decision.NodeFailed} {
+		"marked": decision.NodeDraining, "going": decision.NodeEnding, "young": decision.NodeStarting, "coming": decision.NodeUpcoming, "broken": decision.NodeFailed} {
 		if states[name] != want {
 			t.Errorf("%s is %q, want %q", name, states[name], want)
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
@@ -89,35 +88,9 @@ func oneLine(err error) string {
 	return err.Error()
 }
 
-// flagError puts what pflag says of a flag into one sentence with its remedy.
+// flagError refuses a command line with what pflag says of a flag.
 func flagError(c *cobra.Command, err error) error {
-	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		name := missing.GetSpecifiedName()
-		if near := flagvalue.Nearest(c.Flags(), name); near != "" {
-			return usagef(c, "there is no flag --%s: did you mean --%s?", name, near)
-		}
-		return usagef(c, "there is no flag %s (%s --help lists the flags)", dashed(name), c.CommandPath())
-	}
-	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		var cause error = wrong.Unwrap()
-		switch wrong.GetFlag().Value.Type() { // what Go says of these helps nobody
-		case "bool":
-			cause = errors.New("write true or false")
-		case "duration":
-			cause = errors.New("write a time with its unit, for example 90m or 4h")
-		case "int", "int32", "int64", "uint":
-			cause = errors.New("write a whole number")
-		}
-		return usagef(c, "%s is %q: %v", dashed(wrong.GetFlag().Name), wrong.GetValue(), cause)
-	}
-	return usagef(c, "%v (%s --help has examples)", err, c.CommandPath())
-}
-
-func dashed(name string) string {
-	if len(name) == 1 {
-		return "-" + name
-	}
-	return "--" + name
+	return usagef(c, "%s", flagvalue.Fault(c.Flags(), c.CommandPath(), err))
 }
 
 // ends is err, or else the exit code of what has been printed already.

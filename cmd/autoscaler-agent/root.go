@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
@@ -85,10 +84,10 @@ func parent(c *cobra.Command) *cobra.Command {
 // execute runs the command line args and returns the exit code of the process.
 func execute(ctx context.Context, args []string, out, errout io.Writer) int {
 	root := newRoot()
-	if flag := lostFlag(root, args); flag != "" {
+	if flag := flagvalue.Lost(root, args); flag != "" {
 		return printError(errout, usagef(root, "there is no flag %s (%s --help lists the commands)", flag, root.CommandPath()))
 	}
-	root.SetArgs(spelled(root, args))
+	root.SetArgs(flagvalue.Spelled(root, args))
 	result := &text.Output{To: out}
 	root.SetOut(result)
 	root.SetErr(errout)
@@ -97,54 +96,4 @@ func execute(ctx context.Context, args []string, out, errout io.Writer) int {
 		code = printError(errout, failed("the result is not complete", result.Err))
 	}
 	return code
-}
-
-// lostFlag is a flag of a command line without a command. A parent takes unknown flags, which
-// may be those of a subcommand that is misspelt.
-func lostFlag(root *cobra.Command, args []string) string {
-	for _, a := range args {
-		name, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
-		switch {
-		case !strings.HasPrefix(a, "-"):
-			return ""
-		case name != "help" && name != "h" && name != "version" && root.Flags().Lookup(name) == nil:
-			return a
-		}
-	}
-	return ""
-}
-
-// spelled rewrites the spellings that the command line took before it was cobra's:
-// package flag reads a flag with one dash or two, cobra reads one dash for a letter
-// and two for a word; --version is the command version.
-func spelled(root *cobra.Command, args []string) []string {
-	if len(args) == 0 || strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		return args // the shell completes a word that is half written
-	}
-	words := map[string]bool{"help": true}
-	var visit func(c *cobra.Command)
-	visit = func(c *cobra.Command) {
-		c.Flags().VisitAll(func(f *pflag.Flag) { words[f.Name] = true })
-		for _, sub := range c.Commands() {
-			visit(sub)
-		}
-	}
-	visit(root)
-	out := make([]string, 0, len(args))
-	for i, a := range args {
-		bare := strings.TrimLeft(a, "-")
-		name, _, _ := strings.Cut(bare, "=")
-		switch dashes := len(a) - len(bare); {
-		case a == "--":
-			return append(out, args[i:]...)
-		case i == 0 && dashes > 0 && a[dashes:] == "version":
-			a = "version"
-		case dashes == 1 && words[name]:
-			a = "-" + a
-		case dashes == 2 && len(name) == 1:
-			a = a[1:]
-		}
-		out = append(out, a)
-	}
-	return out
 }

@@ -1,5 +1,6 @@
 // Package flagvalue holds the forms of flags that the command line has beside pflag's own:
-// pairs, labels, taints, amounts of resources and eviction thresholds.
+// pairs, labels, taints, amounts of resources and eviction thresholds; the older spellings of a
+// command line, and what is wrong with a flag, in one sentence.
 //
 // It refuses a value that the configuration of the agent would refuse, and knows no command.
 package flagvalue

@@ -72,7 +72,7 @@ func nodeState(n *round.Node) string {
 	case n.State == round.StateMarked:
 		return decision.NodeDraining
 	case n.Deleting || n.Instance != nil && n.Instance.Phase == cluster.PhaseDeleting:
-		return decision.NodeLeaving
+		return decision.NodeEnding
 	case n.State == round.StateUpcoming:
 		return decision.NodeStarting
 	case n.Ready != cluster.StatusTrue:
@@ -80,7 +80,7 @@ func nodeState(n *round.Node) string {
 	case n.Unschedulable:
 		return decision.NodeCordoned
 	case n.State == round.StateOut:
-		return decision.NodeLeaving
+		return decision.NodeEnding
 	}
 	return decision.NodeReady
 }
@@ -90,7 +90,7 @@ func instanceState(in *cluster.Instance) string {
 	case cluster.PhaseFailed:
 		return decision.NodeFailed
 	case cluster.PhaseDeleting, cluster.PhaseStopped:
-		return decision.NodeLeaving
+		return decision.NodeEnding
 	}
 	return decision.NodeUpcoming
 }

@@ -103,6 +103,7 @@ func (rs *Resolver) resolveRefs(ctx context.Context, refs, started []ref) answer
 		rs.loadStarted(ctx, started)
 		rs.facts.retain(slices.AppendSeq(started, maps.Keys(out)))
 	}
+	rs.loadAliases(ctx, out)
 	return out
 }
 

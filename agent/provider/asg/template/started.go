@@ -35,13 +35,17 @@ const (
 	aliasPrefix = "resolve:ssm:"
 )
 
-// addStarted adds the versions that machines were started from.
-func addStarted(refs map[ref]bool, machines []asgtypes.Instance) {
-	for i := range machines {
-		if r, ok := startedFrom(machines[i].LaunchTemplate); ok {
-			refs[r] = true
+// startedOf are the versions that the machines of groups were started from, each once.
+func startedOf(groups []asgtypes.AutoScalingGroup) []ref {
+	refs := map[ref]bool{}
+	for g := range groups {
+		for i := range groups[g].Instances {
+			if r, ok := startedFrom(groups[g].Instances[i].LaunchTemplate); ok {
+				refs[r] = true
+			}
 		}
 	}
+	return slices.Collect(maps.Keys(refs))
 }
 
 // startedFrom is the version that a machine was started from; false: Auto Scaling tells none

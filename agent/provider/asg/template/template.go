@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -103,11 +102,9 @@ func (d *draft) open() bool { return d.out.Template.Unknown == "" }
 func (rs *Resolver) Resolve(ctx context.Context, groups []asgtypes.AutoScalingGroup) ([]Resolved, []error) {
 	drafts := make([]*draft, len(groups))
 	var refs []ref
-	started := map[ref]bool{}
 	for i, g := range groups {
 		d := &draft{source: g}
 		drafts[i] = d
-		addStarted(started, g.Instances)
 		if why := Unsupported(g); why != "" {
 			d.refuse("%s", why)
 			continue
@@ -117,7 +114,7 @@ func (rs *Resolver) Resolve(ctx context.Context, groups []asgtypes.AutoScalingGr
 			refs = append(refs, c.ref)
 		}
 	}
-	versions := rs.resolveRefs(ctx, refs, slices.Collect(maps.Keys(started)))
+	versions := rs.resolveRefs(ctx, refs, startedOf(groups))
 
 	noTemplates := rs.facts.refused(awsapi.ActionDescribeTemplates, rs.now())
 	images := map[string]bool{}
@@ -135,7 +132,6 @@ func (rs *Resolver) Resolve(ctx context.Context, groups []asgtypes.AutoScalingGr
 		}
 	}
 	badImages := rs.loadImages(ctx, images)
-	rs.loadAliases(ctx, versions)
 
 	types := map[string]bool{}
 	for _, d := range drafts {

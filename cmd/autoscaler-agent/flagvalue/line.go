@@ -1,0 +1,91 @@
+package flagvalue
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Lost is a flag of a command line without a command. A parent takes unknown flags, which
+// may be those of a subcommand that is misspelt.
+func Lost(root *cobra.Command, args []string) string {
+	for _, a := range args {
+		name, _, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		switch {
+		case !strings.HasPrefix(a, "-"):
+			return ""
+		case name != "help" && name != "h" && name != "version" && root.Flags().Lookup(name) == nil:
+			return a
+		}
+	}
+	return ""
+}
+
+// Spelled rewrites the spellings that the command line took before it was cobra's:
+// package flag reads a flag with one dash or two, cobra reads one dash for a letter
+// and two for a word; --version is the command version.
+func Spelled(root *cobra.Command, args []string) []string {
+	if len(args) == 0 || strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		return args // the shell completes a word that is half written
+	}
+	words := map[string]bool{"help": true}
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) { words[f.Name] = true })
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(root)
+	out := make([]string, 0, len(args))
+	for i, a := range args {
+		bare := strings.TrimLeft(a, "-")
+		name, _, _ := strings.Cut(bare, "=")
+		switch dashes := len(a) - len(bare); {
+		case a == "--":
+			return append(out, args[i:]...)
+		case i == 0 && dashes > 0 && a[dashes:] == "version":
+			a = "version"
+		case dashes == 1 && words[name]:
+			a = "-" + a
+		case dashes == 2 && len(name) == 1:
+			a = a[1:]
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// Fault puts what pflag says of a flag into one sentence with its remedy.
+func Fault(flags *pflag.FlagSet, command string, err error) string {
+	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		name := missing.GetSpecifiedName()
+		if near := Nearest(flags, name); near != "" {
+			return fmt.Sprintf("there is no flag --%s: did you mean --%s?", name, near)
+		}
+		return fmt.Sprintf("there is no flag %s (%s --help lists the flags)", dashed(name), command)
+	}
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		var cause error = wrong.Unwrap()
+		switch wrong.GetFlag().Value.Type() { // what Go says of these helps nobody
+		case "bool":
+			cause = errors.New("write true or false")
+		case "duration":
+			cause = errors.New("write a time with its unit, for example 90m or 4h")
+		case "int", "int32", "int64", "uint":
+			cause = errors.New("write a whole number")
+		}
+		return fmt.Sprintf("%s is %q: %v", dashed(wrong.GetFlag().Name), wrong.GetValue(), cause)
+	}
+	return fmt.Sprintf("%v (%s --help has examples)", err, command)
+}
+
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
