@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 
@@ -47,7 +48,7 @@ itself, as plan does.`,
 				return err
 			}
 		case strings.Contains(err.Error(), localapi.NoGroup(*group)):
-			return failed("nodes", err)
+			return failed("nodes", errors.New(localapi.NoGroup(*group)))
 		default:
 			return noAnswer(*socket, err)
 		}
