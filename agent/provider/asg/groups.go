@@ -103,9 +103,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 		if failures[i].err != nil {
 			r.group.FailuresStale = failures[i].err.Error()
 		}
-		var warning string
-		r.outdated, warning = r.drift(templates[i].Startable)
-		r.warn(warning)
+		r.drift(templates[i].Startable)
 	}
 	p.readRefreshes(ctx, readings)
 	errs := []error{err}

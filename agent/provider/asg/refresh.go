@@ -23,9 +23,9 @@ import (
 // drift compares a group's machines with what it starts next. A type that is not
 // started any more is worth a warning; an older version is a sign that an instance
 // refresh may be under way.
-func (r *reading) drift(next template.Startable) (refreshing bool, warning string) {
+func (r *reading) drift(next template.Startable) {
 	if len(next.Types) == 0 {
-		return false, ""
+		return
 	}
 	other, n := map[string]bool{}, 0
 	for _, m := range r.source.Instances {
@@ -34,14 +34,14 @@ func (r *reading) drift(next template.Startable) (refreshing bool, warning strin
 			n++
 		}
 		if t := m.LaunchTemplate; t != nil && aws.ToString(t.LaunchTemplateId) != "" {
-			refreshing = refreshing || !next.Versions[aws.ToString(t.LaunchTemplateId)+"/"+aws.ToString(t.Version)]
+			r.outdated = r.outdated || !next.Versions[aws.ToString(t.LaunchTemplateId)+"/"+aws.ToString(t.Version)]
 		}
 	}
 	if n > 0 {
-		warning = fmt.Sprintf("%d of its machines have an instance type that the group does not start any more (%s): new machines are not judged by them, and they leave when nothing needs them or an instance refresh replaces them",
-			n, strings.Join(slices.Sorted(maps.Keys(other)), ", "))
+		r.outdated = true
+		r.warn(fmt.Sprintf("%d of its machines have an instance type that the group does not start any more (%s): new machines are not judged by them, and they leave when nothing needs them or an instance refresh replaces them",
+			n, strings.Join(slices.Sorted(maps.Keys(other)), ", ")))
 	}
-	return refreshing || n > 0, warning
 }
 
 // refreshLife is how long an answer about instance refreshes holds: they take minutes
