@@ -35,6 +35,25 @@ func within(domain, parent string) bool {
 	return domain == parent || strings.HasSuffix(domain, "."+parent)
 }
 
+// Drifted counts the members of a group that differ from what it would start today, as far as the
+// cloud alone tells, and how often each property does.
+func (g *NodeGroup) Drifted() (members int, by map[string]int) {
+	by = map[string]int{}
+	for i := range g.Instances {
+		if !g.Instances[i].Member {
+			continue
+		}
+		list := g.Instances[i].Source.Differences(g.Template.Source)
+		if len(list) > 0 {
+			members++
+		}
+		for _, d := range list {
+			by[d.Property]++
+		}
+	}
+	return members, by
+}
+
 // promise is one property of Promises.
 type promise struct {
 	name, label, value string

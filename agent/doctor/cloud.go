@@ -141,27 +141,18 @@ func priceWords(g *cluster.NodeGroup) string {
 	return fmt.Sprintf(", and costs %.4g an hour (%s)", g.Price, g.PriceSource)
 }
 
-// drifted counts the members of a group that differ from what it would start today, as far as the
-// cloud alone tells; empty: none does.
+// drifted says how many machines of a group differ from what it would start today, and in what;
+// empty: none does.
 func drifted(g *cluster.NodeGroup) string {
-	members, differ := 0, 0
-	by := map[string]int{}
-	for i := range g.Instances {
-		in := &g.Instances[i]
-		if !in.Member {
-			continue
-		}
-		members++
-		list := in.Source.Differences(g.Template.Source)
-		if len(list) > 0 {
-			differ++
-		}
-		for _, d := range list {
-			by[d.Property]++
-		}
-	}
+	differ, by := g.Drifted()
 	if differ == 0 {
 		return ""
+	}
+	members := 0
+	for i := range g.Instances {
+		if g.Instances[i].Member {
+			members++
+		}
 	}
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(by)) {

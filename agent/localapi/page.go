@@ -59,7 +59,7 @@ func (s *Server) page(now time.Time) page.Data {
 	}
 	for i := range st.Groups {
 		g := &st.Groups[i]
-		d.Groups = append(d.Groups, page.Group{Name: g.ID, Min: g.Min, Target: g.Target, Max: g.Max, Machines: g.Instances, Remark: g.Remark()})
+		d.Groups = append(d.Groups, page.Group{Name: g.ID, Min: g.Min, Target: g.Target, Max: g.Max, Machines: g.Instances, Drifted: g.Drifted, Remark: g.Remark()})
 	}
 	for _, h := range st.Held {
 		if h.Kind == "pod" {

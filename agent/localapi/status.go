@@ -41,6 +41,7 @@ type GroupStatus struct {
 	Max       int      `json:"max"`
 	Target    int      `json:"target"`
 	Instances int      `json:"instances"`
+	Drifted   int      `json:"drifted,omitempty"` // of them, those that differ from what the group starts today
 	Stale     string   `json:"stale,omitempty"`
 	Paused    string   `json:"paused,omitempty"`
 	Busy      string   `json:"busy,omitempty"`
@@ -72,6 +73,7 @@ func groupStatus(g cluster.NodeGroup) GroupStatus {
 			out.Instances++
 		}
 	}
+	out.Drifted, _ = g.Drifted()
 	for i, f := range g.Failures {
 		if i == 3 {
 			break

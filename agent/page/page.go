@@ -45,6 +45,7 @@ type Data struct {
 type Group struct {
 	Name                       string
 	Min, Target, Max, Machines int
+	Drifted                    int    // machines that differ from what the group starts today
 	Remark                     string // what an operator should know of it
 }
 

@@ -78,9 +78,9 @@ func (w *document) groups(list []Group) {
 		w.put(`<p>No node group is found.</p></section>`)
 		return
 	}
-	w.table("Node groups", "Group", "Least", "Asked for", "Most", "Machines", "Remark")
+	w.table("Node groups", "Group", "Least", "Asked for", "Most", "Machines", "Drifted", "Remark")
 	for _, g := range clip(list, shownGroups) {
-		w.put(`<tr><th scope="row">%s</th><td class="n">%s</td><td class="n">%s</td><td class="n">%s</td><td class="n">%s</td><td>%s</td></tr>`+"\n", g.Name, g.Min, g.Target, g.Max, g.Machines, g.Remark)
+		w.put(`<tr><th scope="row">%s</th><td class="n">%s</td><td class="n">%s</td><td class="n">%s</td><td class="n">%s</td><td class="n">%s</td><td>%s</td></tr>`+"\n", g.Name, g.Min, g.Target, g.Max, g.Machines, g.Drifted, g.Remark)
 	}
 	w.endTable()
 	w.more(len(list), shownGroups, "autoscaler-agent status")
