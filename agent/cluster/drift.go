@@ -14,10 +14,10 @@ const settledAfter = 10 * time.Minute
 // PropertyKubelet is the property of the kubelet's version.
 const PropertyKubelet = "kubelet"
 
-// Promises are the labels and taints that a template's Nodes register with, as properties: they
+// Expected are the labels and taints that a template's Nodes register with, as properties: they
 // stand in tags or in groups.yaml. Labels of Kubernetes' own domains are left out: no kubelet may
 // set them (NodeRestriction), but for those that tell where a machine is and of which type.
-func Promises(labels map[string]string, taints []Taint) Spec {
+func Expected(labels map[string]string, taints []Taint) Spec {
 	out := Spec{}
 	for key, value := range labels {
 		domain, _, _ := strings.Cut(key, "/")
@@ -54,16 +54,16 @@ func (g *NodeGroup) Drifted() (members int, by map[string]int) {
 	return members, by
 }
 
-// promise is one property of Promises.
-type promise struct {
+// expectation is one property of Expected.
+type expectation struct {
 	name, label, value string
 	taint              Taint // where it is no label
 }
 
-func promisesOf(s Spec) []promise {
-	out := make([]promise, 0, len(s))
+func expectations(s Spec) []expectation {
+	out := make([]expectation, 0, len(s))
 	for name, value := range s {
-		p := promise{name: name, value: value}
+		p := expectation{name: name, value: value}
 		if key, ok := strings.CutPrefix(name, "label "); ok {
 			p.label = key
 		} else {
@@ -72,7 +72,7 @@ func promisesOf(s Spec) []promise {
 		}
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(a, b promise) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(out, func(a, b expectation) int { return strings.Compare(a.name, b.name) })
 	return out
 }
 
@@ -83,7 +83,7 @@ func cutLast(s string) (before, after string) {
 }
 
 // shown is what a Node has where a label or a taint is promised.
-func (p *promise) shown(n *Node) (value string, kept bool) {
+func (p *expectation) shown(n *Node) (value string, kept bool) {
 	if p.label != "" {
 		value, has := n.Labels[p.label]
 		if !has {
@@ -113,7 +113,7 @@ func Drift(g *NodeGroup, node func(InstanceID) *Node, controlPlane string, now t
 		return nil
 	}
 	out := map[InstanceID][]Difference{}
-	today := proof{kept: promisesOf(g.Template.Promises)}
+	today := proof{kept: expectations(g.Template.Expected)}
 	for i := range g.Instances {
 		in := &g.Instances[i]
 		if !in.Member || in.Source == nil {
@@ -139,7 +139,7 @@ func Drift(g *NodeGroup, node func(InstanceID) *Node, controlPlane string, now t
 // proof is what every settled Node of the current source shows.
 type proof struct {
 	nodes   int
-	kept    []promise
+	kept    []expectation
 	kubelet string // the oldest
 }
 
@@ -148,7 +148,7 @@ func (p *proof) add(n *Node) {
 		p.kubelet = n.KubeletVersion
 	}
 	p.nodes++
-	p.kept = slices.DeleteFunc(p.kept, func(one promise) bool {
+	p.kept = slices.DeleteFunc(p.kept, func(one expectation) bool {
 		_, kept := one.shown(n)
 		return !kept
 	})

@@ -20,7 +20,7 @@ type fleet struct {
 func newFleet(n int) *fleet {
 	f := &fleet{nodes: map[InstanceID]*Node{}, api: "v1.36.3", now: time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)}
 	f.group.Template = Template{Source: Spec{"image": "ami-2", "instance type": "m5.large|m5a.large"},
-		Promises: Promises(map[string]string{"pool": "batch", "kubernetes.io/arch": "amd64"}, []Taint{{Key: "dedicated", Value: "batch", Effect: "NoSchedule"}})}
+		Expected: Expected(map[string]string{"pool": "batch", "kubernetes.io/arch": "amd64"}, []Taint{{Key: "dedicated", Value: "batch", Effect: "NoSchedule"}})}
 	for i := range n {
 		id := InstanceID(fmt.Sprint("i-", i))
 		in := Instance{ID: id, Member: true, Source: Spec{"image": "ami-2", "instance type": "m5.large", "user data": "sha256:1"}}
@@ -128,15 +128,15 @@ func TestReplacementEnds(t *testing.T) {
 	}
 }
 
-func TestPromises(t *testing.T) {
-	got := Promises(map[string]string{"pool": "batch", "example.com/team": "", "node-restriction.kubernetes.io/pool": "x", "kubernetes.io/os": "linux", "topology.k8s.io/x": "y", "mykubernetes.io/z": "1"},
+func TestExpected(t *testing.T) {
+	got := Expected(map[string]string{"pool": "batch", "example.com/team": "", "node-restriction.kubernetes.io/pool": "x", "kubernetes.io/os": "linux", "topology.k8s.io/x": "y", "mykubernetes.io/z": "1"},
 		[]Taint{{Key: "gpu", Effect: "NoSchedule"}, {Key: "gpu", Value: "a", Effect: "NoExecute"}})
 	want := Spec{"label pool": "batch", "label example.com/team": "", "label mykubernetes.io/z": "1", "taint gpu:NoSchedule": "", "taint gpu:NoExecute": "a"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	n := &Node{Labels: map[string]string{"pool": "batch", "example.com/team": "", "mykubernetes.io/z": "1"}, Taints: []Taint{{Key: "gpu", Effect: "NoSchedule"}, {Key: "gpu", Value: "a", Effect: "NoExecute"}, {Key: "other", Effect: "NoSchedule"}}}
-	for _, p := range promisesOf(got) {
+	for _, p := range expectations(got) {
 		if value, kept := p.shown(n); !kept {
 			t.Errorf("%s: a Node that keeps all promises shows %q", p.name, value)
 		}

@@ -127,8 +127,8 @@ type Template struct {
 	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
 	// Source is what the next instance is started from; nil: the provider does not tell it.
 	Source Spec `json:"source,omitempty"`
-	// Promises are the labels and taints that tags or groups.yaml promise, as properties.
-	Promises Spec `json:"promises,omitempty"`
+	// Expected are the labels and taints that tags or groups.yaml promise, as properties.
+	Expected Spec `json:"expected,omitempty"`
 	// Unknown says why the template could not be resolved; such a group is never
 	// grown. Empty: the template is complete.
 	Unknown string `json:"unknown,omitempty"`

@@ -123,7 +123,7 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 	for i := range groups {
 		g := &groups[i]
 		g.Template = withToldLimits(g.Template)
-		g.Template.Promises = cluster.Promises(g.Template.Labels, g.Template.Taints)
+		g.Template.Expected = cluster.Expected(g.Template.Labels, g.Template.Taints)
 		if g.Template.Spec == "" || g.Template.Unknown != "" {
 			continue
 		}
