@@ -92,13 +92,13 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 
 	p.readSpot(ctx, readings)
 	p.setPrices(ctx, readings, templates)
+	p.startedFrom(readings, provider.Only(ctx) == nil)
 	for i, r := range readings {
 		r.group.Template, r.group.Quota = templates[i].Template, templates[i].Quota
 		r.group.Warnings = append(r.group.Warnings, templates[i].Warnings...)
 		if templates[i].Err != nil {
 			r.group.TemplateStale = templates[i].Err.Error()
 		}
-		p.startedFrom(r)
 		r.group.Failures = failures[i].list
 		if failures[i].err != nil {
 			r.group.FailuresStale = failures[i].err.Error()

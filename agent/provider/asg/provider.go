@@ -28,6 +28,7 @@ type Provider struct {
 	client    *awsapi.Client
 	templates *template.Resolver
 	members   members
+	sources   sources
 	launches  launches
 	notices   notices
 	refreshes refreshes
