@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
@@ -59,4 +60,18 @@ func TestSourcesAreShared(t *testing.T) {
 			t.Errorf("%d maps are kept for the machines of one launch template", len(p.sources.byOrigin))
 		}
 	})
+}
+
+// A machine that was attached, or is of a launch configuration, tells what EC2 knows of it.
+func TestSourceWithoutALaunchTemplate(t *testing.T) {
+	of := machine{image: "ami-1", subnet: "subnet-a", instance: cluster.Instance{Type: "m5.large"}}
+	for name, m := range map[string]asgtypes.Instance{"attached": {}, "of a launch configuration": {LaunchConfigurationName: aws.String("old"), InstanceType: aws.String("m5.large")}} {
+		got := originOf(&m, of, false).spec(nil)
+		if want := (cluster.Spec{"image": "ami-1", "subnet": "subnet-a", "instance type": "m5.large"}); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if got := originOf(&asgtypes.Instance{}, machine{}, false).spec(nil); len(got) != 0 {
+		t.Errorf("a machine that nobody describes tells %v", got)
+	}
 }

@@ -308,3 +308,37 @@ func TestAliases(t *testing.T) {
 		t.Errorf("asked: %v", keys)
 	}
 }
+
+// TestSameContents: what a group names its launch template by, and how the user data is written in
+// base64, is no difference; another network interface and a smaller disk are.
+func TestSameContents(t *testing.T) {
+	r := newRig()
+	r.cloud.versions["lt-1"] = []*ec2types.ResponseLaunchTemplateData{data(nil), data(nil)}
+	r.cloud.versions["lt-2"] = []*ec2types.ResponseLaunchTemplateData{data(func(d *ec2types.ResponseLaunchTemplateData) { d.UserData = aws.String(*d.UserData + "\n") })}
+	r.cloud.versions["lt-3"] = []*ec2types.ResponseLaunchTemplateData{data(func(d *ec2types.ResponseLaunchTemplateData) {
+		d.NetworkInterfaces = []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecification{{DeviceIndex: aws.Int32(0), Groups: []string{"sg-1"}}}
+		d.BlockDeviceMappings[0].Ebs.VolumeSize = aws.Int32(40)
+	})}
+	next := func(id, version string) asgtypes.AutoScalingGroup {
+		g := group("1", "1")
+		g.LaunchTemplate = use(id, version)
+		return g
+	}
+	for name, c := range map[string]struct {
+		g    asgtypes.AutoScalingGroup
+		want []string
+	}{
+		"another version":         {next("lt-1", "2"), nil},
+		"another launch template": {next("lt-2", "1"), nil},
+		"other contents":          {next("lt-3", "1"), []string{"block devices", "network interfaces"}},
+	} {
+		now := r.resolve(t, c.g)
+		var got []string
+		for _, d := range r.Started(use("lt-1", "1")).Differences(now) {
+			got = append(got, d.Property)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
