@@ -82,7 +82,7 @@ func cutLast(s string) (before, after string) {
 	return s[:at], strings.TrimPrefix(s[at:], ":")
 }
 
-// shown is what a Node has where a label or a taint is promised.
+// shown is what a Node has where a label or a taint is expected.
 func (p *expectation) shown(n *Node) (value string, kept bool) {
 	if p.label != "" {
 		value, has := n.Labels[p.label]
@@ -104,16 +104,18 @@ func (p *expectation) shown(n *Node) (value string, kept bool) {
 // is the Node of an instance, or nil. controlPlane is the version of the API server.
 //
 // What the cloud tells counts by itself. A label, a taint or the minor version of the kubelet
-// counts only where a settled Node that was started from the current source has it: a tag that no
-// user data follows, or a version that no image has, would otherwise replace machines for ever.
+// counts only where the newest settled Node of the current source has it: a tag that no user data
+// follows, or a version that no image has, would otherwise replace machines for ever. A replacement
+// becomes the newest, so that one that does not bring it is the last.
 //
-// It costs one look at each property of each instance, and allocates for those that differ.
+// It costs two looks at each property of each instance, and allocates for those that differ.
 func Drift(g *NodeGroup, node func(InstanceID) *Node, controlPlane string, now time.Time) map[InstanceID][]Difference {
 	if g.TemplateStale != "" || g.Template.Unknown != "" || g.Template.Source == nil {
 		return nil
 	}
 	out := map[InstanceID][]Difference{}
-	today := proof{kept: expectations(g.Template.Expected)}
+	var newest *Node
+	var last *Instance
 	for i := range g.Instances {
 		in := &g.Instances[i]
 		if !in.Member || in.Source == nil {
@@ -121,14 +123,25 @@ func Drift(g *NodeGroup, node func(InstanceID) *Node, controlPlane string, now t
 		}
 		if diff := in.Source.Differences(g.Template.Source); len(diff) > 0 {
 			out[in.ID] = diff
-		} else if n := node(in.ID); n != nil && n.Ready == StatusTrue && now.Sub(n.ReadySince) >= settledAfter {
-			today.add(n)
+		} else if n := node(in.ID); n.settled(now) && (last == nil || last.Created.Before(in.Created)) {
+			newest, last = n, in
 		}
+	}
+	if newest == nil {
+		return out
+	}
+	expected := slices.DeleteFunc(expectations(g.Template.Expected), func(e expectation) bool {
+		_, kept := e.shown(newest)
+		return !kept
+	})
+	kubelet := newest.KubeletVersion
+	if MinorsBehind(controlPlane, kubelet) > 0 || controlPlane == "" {
+		kubelet = "" // newer than the API server, or nobody knows
 	}
 	for i := range g.Instances {
 		in := &g.Instances[i]
-		if n := node(in.ID); n != nil && in.Member && in.Source != nil && today.nodes > 0 {
-			if diff := today.missing(n, controlPlane); len(diff) > 0 {
+		if n := node(in.ID); in.Member && in.Source != nil && n.settled(now) {
+			if diff := n.behind(expected, kubelet); len(diff) > 0 {
 				out[in.ID] = append(out[in.ID], diff...)
 			}
 		}
@@ -136,34 +149,21 @@ func Drift(g *NodeGroup, node func(InstanceID) *Node, controlPlane string, now t
 	return out
 }
 
-// proof is what every settled Node of the current source shows.
-type proof struct {
-	nodes   int
-	kept    []expectation
-	kubelet string // the oldest
+// settled tells that a Node has become what it will be.
+func (n *Node) settled(now time.Time) bool {
+	return n != nil && n.Ready == StatusTrue && now.Sub(n.ReadySince) >= settledAfter
 }
 
-func (p *proof) add(n *Node) {
-	if p.nodes == 0 || MinorsBehind(n.KubeletVersion, p.kubelet) > 0 {
-		p.kubelet = n.KubeletVersion
-	}
-	p.nodes++
-	p.kept = slices.DeleteFunc(p.kept, func(one expectation) bool {
-		_, kept := one.shown(n)
-		return !kept
-	})
-}
-
-// missing is in what a Node differs from those of the current source.
-func (p *proof) missing(n *Node, controlPlane string) []Difference {
+// behind is in what a Node differs from labels, taints and a version of the kubelet.
+func (n *Node) behind(expected []expectation, kubelet string) []Difference {
 	var out []Difference
-	for i := range p.kept {
-		if value, kept := p.kept[i].shown(n); !kept {
-			out = append(out, Difference{p.kept[i].name, value, p.kept[i].value})
+	for i := range expected {
+		if value, kept := expected[i].shown(n); !kept {
+			out = append(out, Difference{expected[i].name, value, expected[i].value})
 		}
 	}
-	if MinorsBehind(n.KubeletVersion, p.kubelet) > 0 && controlPlane != "" && MinorsBehind(controlPlane, p.kubelet) <= 0 {
-		out = append(out, Difference{PropertyKubelet, n.KubeletVersion, p.kubelet})
+	if MinorsBehind(n.KubeletVersion, kubelet) > 0 {
+		out = append(out, Difference{PropertyKubelet, n.KubeletVersion, kubelet})
 	}
 	return out
 }

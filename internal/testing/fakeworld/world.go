@@ -219,3 +219,12 @@ func (w World) ChangeTemplate(testing.TB) {
 func (w World) RotateJoin(testing.TB) {
 	w.Edit(providertest.Workers, func(g *cluster.NodeGroup) { g.Template.Spec += ", new token" })
 }
+
+// ChangeUserData implements providertest.ChangeUserData.
+func (w World) ChangeUserData(testing.TB) {
+	w.Edit(providertest.Workers, func(g *cluster.NodeGroup) {
+		g.Template.Spec += ", other user data"
+		g.Template.Source = maps.Clone(g.Template.Source)
+		g.Template.Source["user data"] = "sha256:2"
+	})
+}

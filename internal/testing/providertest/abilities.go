@@ -70,6 +70,9 @@ type ChangeTemplate interface{ ChangeTemplate(t testing.TB) }
 // RotateJoin lets the user data of Workers have other join values, and no other change.
 type RotateJoin interface{ RotateJoin(t testing.TB) }
 
+// ChangeUserData lets the user data of Workers be other ones, and not by their join values.
+type ChangeUserData interface{ ChangeUserData(t testing.TB) }
+
 // ability is the world's, or the case is skipped.
 func ability[T any](s *stage) T {
 	s.Helper()

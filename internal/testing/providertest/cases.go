@@ -64,6 +64,7 @@ var cases = []testCase{
 	{"SourceIsTold", sourceIsTold},
 	{"SourceAfterAChange", sourceAfterAChange},
 	{"SourceThroughRotation", sourceThroughRotation},
+	{"SourceTellsUserData", sourceTellsUserData},
 
 	{"InstancesByID", instancesByID},
 	{"InstanceOutsideGroupsByID", instanceOutsideGroupsByID},

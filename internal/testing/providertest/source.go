@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -113,6 +114,24 @@ func sourceThroughRotation(s *stage) {
 			if d := in.Source.Differences(g.Template.Source); len(in.Source) == 0 || len(d) > 0 {
 				s.Errorf("%s of %s, which tells %v, differs after new join values: %v", in.ID, id, in.Source, d)
 			}
+		}
+	}
+}
+
+// sourceTellsUserData: other user data is a difference of those that were there before, and the
+// only one.
+func sourceTellsUserData(s *stage) {
+	change := ability[ChangeUserData](s)
+	before := s.group(Workers)
+	change.ChangeUserData(s)
+	s.ok(s.p.Resize(s.ctx(), Workers, 2, 3))
+	s.settle()
+	g := s.group(Workers)
+	for _, in := range g.Instances {
+		d := in.Source.Differences(g.Template.Source)
+		old := slices.ContainsFunc(before.Instances, func(o cluster.Instance) bool { return o.ID == in.ID })
+		if old && (len(d) != 1 || d[0].Property != "user data") || !old && len(d) > 0 {
+			s.Errorf("%s (there before: %t) tells %v and differs: %v", in.ID, old, in.Source, d)
 		}
 	}
 }

@@ -41,6 +41,9 @@ var sourceMutants = map[string]func(c *fake.Cloud) mutant{
 			return groups, err
 		}}
 	},
+	"SourceTellsUserData/of no instance": func(c *fake.Cloud) mutant {
+		return edited(c, func(g *cluster.NodeGroup) { setSources(g, cluster.Spec{"image": "image-1"}) })
+	},
 	"SourceThroughRotation/as the user data is written": func(c *fake.Cloud) mutant {
 		started := map[cluster.InstanceID]string{}
 		return edited(c, func(g *cluster.NodeGroup) {

@@ -20,6 +20,7 @@ var _ interface {
 	providertest.Furnish
 	providertest.ChangeTemplate
 	providertest.RotateJoin
+	providertest.ChangeUserData
 	providertest.ExpireAfter
 	providertest.Hang
 	providertest.LoseAnswer
@@ -119,8 +120,19 @@ func (w *world) ChangeTemplate(testing.TB) { w.change("flavor", "m1.medium") }
 // RotateJoin gives Workers the same user data with another token.
 func (w *world) RotateJoin(t testing.TB) {
 	t.Helper()
-	script := filepath.Join(t.TempDir(), "rotated.sh")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\n# zyxwvu.fedcba9876543210\n"), 0o600); err != nil {
+	w.userData(t, "#!/bin/sh\n# zyxwvu.fedcba9876543210\n")
+}
+
+func (w *world) ChangeUserData(t testing.TB) {
+	t.Helper()
+	w.userData(t, "#!/bin/sh\n# abcdef.0123456789abcdef\ntrue\n")
+}
+
+// userData gives Workers a file of their own.
+func (w *world) userData(t testing.TB, text string) {
+	t.Helper()
+	script := filepath.Join(t.TempDir(), "own.sh")
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.change("userdata", script)

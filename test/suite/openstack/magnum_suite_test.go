@@ -69,6 +69,7 @@ func magnumSuite(t *testing.T, s *openstack.Stack) {
 			"ReadLagsBehindWrites":  "Magnum reads its one database; what lags is its conductor (Magnum/OneOperationAtATime)",
 			"SourceAfterAChange":    "Magnum changes neither flavor nor image of a node group but by an upgrade, which replaces its nodes",
 			"SourceThroughRotation": "Magnum makes the user data, and tells it of no node",
+			"SourceTellsUserData":   "Magnum makes the user data, and tells it of no node",
 			"TemplateChanges":       "Magnum changes neither flavor nor labels of a node group; the emulated one does",
 		},
 	}.Run(t)

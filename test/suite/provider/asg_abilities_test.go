@@ -30,6 +30,7 @@ var _ interface {
 	providertest.Furnish
 	providertest.ChangeTemplate
 	providertest.RotateJoin
+	providertest.ChangeUserData
 } = (*world)(nil)
 
 // Forms: as the AWS cloud provider writes it, with the zone left out, as the kubelet's
@@ -127,10 +128,23 @@ func (w *world) ChangeTemplate(t testing.TB) {
 // groups name no version, which means the default one.
 func (w *world) RotateJoin(t testing.TB) {
 	t.Helper()
+	w.newUserData(t, func(text string) string {
+		return strings.Replace(text, "abcdef.0123456789abcdef", "zyxwvu.fedcba9876543210", 1)
+	})
+}
+
+func (w *world) ChangeUserData(t testing.TB) {
+	t.Helper()
+	w.newUserData(t, func(text string) string { return text + "true\n" })
+}
+
+// newUserData makes a version of the launch template with other user data.
+func (w *world) newUserData(t testing.TB, change func(string) string) {
+	t.Helper()
 	lt, ok := w.LatestVersion("worker")
 	if !ok {
 		t.Fatal("no launch template")
 	}
-	lt.UserData = strings.Replace(lt.UserData, "abcdef.0123456789abcdef", "zyxwvu.fedcba9876543210", 1)
+	lt.UserData = change(lt.UserData)
 	w.PutLaunchTemplate(lt)
 }

@@ -94,6 +94,7 @@ var capiCannot = map[string]string{
 	"SourceIsTold":          capiTellsNoSource,
 	"SourceAfterAChange":    capiTellsNoSource,
 	"SourceThroughRotation": capiTellsNoSource,
+	"SourceTellsUserData":   capiTellsNoSource,
 	"MalformedIDIsUnknown":  "Cluster API does not know how the provider IDs of its clouds are written",
 	"ReadLagsBehindWrites":  "no resource version is asked for, so an API server's answer is never older than the question",
 	"DeleteMoreThanSurplus": "a MachineSet ends machines itself when somebody lowers the count, and knows no protection from it",

@@ -27,7 +27,7 @@ import (
 func TestExternalGRPC(t *testing.T) {
 	const tellsNoSource = "the protocol does not tell what a machine was started from"
 	cannot := map[string]string{
-		"SourceIsTold": tellsNoSource, "SourceAfterAChange": tellsNoSource, "SourceThroughRotation": tellsNoSource,
+		"SourceIsTold": tellsNoSource, "SourceAfterAChange": tellsNoSource, "SourceThroughRotation": tellsNoSource, "SourceTellsUserData": tellsNoSource,
 		"DeleteMoreThanSurplus": "for two minutes more machines than the target may be a list that is old (TestExternalGRPCOldList)",
 		"PausedGroup":           "the protocol has no word for a group in which nothing is started; a plug-in says it by the error of a raise",
 	}

@@ -101,6 +101,7 @@ func TestMagnumRepeats(t *testing.T) {
 // magnumCannot names what Magnum cannot play.
 var magnumCannot = map[string]string{
 	"SourceThroughRotation": "Magnum makes the user data, and tells it of no node",
+	"SourceTellsUserData":   "Magnum makes the user data, and tells it of no node",
 	"DeleteMoreThanSurplus": "Magnum ends nodes itself when somebody lowers a node count",
 	"DeletionRefusedForOne": "all nodes of one call are removed by one request, which is refused or not",
 	"TemplateCannotBeRead":  "flavors are remembered for the life of the process, and all else of a template stands on the node group",

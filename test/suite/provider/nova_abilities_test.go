@@ -24,6 +24,7 @@ var _ interface {
 	providertest.Furnish
 	providertest.ChangeTemplate
 	providertest.RotateJoin
+	providertest.ChangeUserData
 } = (*novaWorld)(nil)
 
 // Forms: of cloud controller managers without and with the region, of Cluster API, in the
@@ -92,7 +93,17 @@ func (w *novaWorld) ChangeTemplate(testing.TB) { w.change("flavor", "m1.xlarge")
 // RotateJoin: the file gets a token of its own, as userdata render --shared-token writes it.
 func (w *novaWorld) RotateJoin(t testing.TB) {
 	t.Helper()
-	if err := os.WriteFile(w.script, []byte("#!/bin/sh\nJOIN_TOKEN='zyxwvu.fedcba9876543210'\n"), 0o600); err != nil {
+	w.writeScript(t, "#!/bin/sh\nJOIN_TOKEN='zyxwvu.fedcba9876543210'\n")
+}
+
+func (w *novaWorld) ChangeUserData(t testing.TB) {
+	t.Helper()
+	w.writeScript(t, "#!/bin/sh\nJOIN_TOKEN='{{join token}}'\ntrue\n")
+}
+
+func (w *novaWorld) writeScript(t testing.TB, text string) {
+	t.Helper()
+	if err := os.WriteFile(w.script, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
