@@ -69,3 +69,10 @@ func BadImageRepository(s string) string {
 
 // BadHook tells why a script cannot be put into another; empty: it can.
 func BadHook(text []byte) string { return badHook(text) }
+
+// Ref stands in a value of HereDocument for a variable of the shell, which holds only characters that
+// need no escape in a JSON string.
+func Ref(name string) string { return ref(name) }
+
+// HereDocument encodes a value as JSON for an unquoted here-document of the shell.
+func HereDocument(v any) string { return hereDocument(v) }

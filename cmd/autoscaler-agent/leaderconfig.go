@@ -21,17 +21,23 @@ type leaderFlags struct {
 	spec    leader.Spec
 
 	sans, format, output, ignored string
+	join                          bool
 }
 
 func leaderConfigCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "leader-config",
-		Short: "Render what makes an empty machine the leader of a new cluster",
+		Short: "Render what makes an empty machine the leader of a new cluster, or a further one of it",
 		Long: `Render what makes an empty machine the leader of a new cluster: a script that installs
 the programs, runs kubeadm init with the settings that this agent needs, and applies the
 network of the pods, metrics-server and, where asked, the cloud controller manager. Each
 file that it fetches has a pinned SHA-256. --format kubeadm gives the configuration of
 kubeadm init alone, and --format downloads lists the files for a mirror.
+
+With --join the script makes an empty machine a further machine of the control plane: kubeadm
+join with the cluster's certificates. Token and certificate key are no part of it: it reads
+them from a file of mode 0600, which --format values makes on a machine that is there, or from
+standard input (docs/ha.md).
 
 The output holds no secret. Run the script as root on the machine, then install the agent.`,
 		Example: `  autoscaler-agent leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 -o leader.sh
@@ -40,6 +46,12 @@ The output holds no secret. Run the script as root on the machine, then install 
   # Flatcar on AWS, with the cloud controller manager
   autoscaler-agent leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 \
       --os flatcar --cloud-controller aws --node-name ip-10-0-0-10.eu-west-1.compute.internal -o leader.sh
+
+  # The second and the third machine of the control plane
+  autoscaler-agent leader-config --join --format values --kubernetes-version v1.36.3 -o values.sh
+  autoscaler-agent leader-config --join --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 -o join.sh
+  sudo sh values.sh                                 # on the first; copy /root/control-plane-join.env
+  sudo sh join.sh /root/control-plane-join.env      # on the second
 
   # Only what kubeadm reads
   autoscaler-agent leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --format kubeadm`,
@@ -68,7 +80,8 @@ func newLeaderFlags(c *cobra.Command) *leaderFlags {
 	f := &leaderFlags{flags: c.Flags(), machine: userdataFlags{flags: c.Flags()}}
 	f.flags.StringVar(&f.machine.endpoint, "endpoint", "", "`host:port` of the API server that outlives this machine: a DNS name or a fixed address")
 	f.flags.StringVar(&f.machine.version, "kubernetes-version", "", "`version` of Kubernetes, for example v1.36.3")
-	f.flags.StringVar(&f.format, "format", "script", "what to print: script, kubeadm or downloads (`form`)")
+	f.flags.StringVar(&f.format, "format", "script", "what to print: script, kubeadm or downloads, with --join also values (`form`)")
+	f.flags.BoolVar(&f.join, "join", false, "render what makes the machine a further one of the control plane")
 	f.flags.StringVar(&f.machine.system, "os", "debian", "operating `system` of the leader: debian, ubuntu or flatcar")
 	f.flags.StringVar(&f.machine.arch, "arch", "", "`architecture` of the leader: amd64 or arm64 (default both)")
 	f.flags.StringVar(&f.sans, "cert-san", "", "comma-separated further `names` and addresses of the API server")
@@ -83,6 +96,8 @@ func newLeaderFlags(c *cobra.Command) *leaderFlags {
 	f.flags.StringVar(&f.spec.KeyAlgorithm, "key-algorithm", "", "`algorithm` of the cluster's keys: "+strings.Join(leader.KeyAlgorithms, ", ")+" (default kubeadm's)")
 	f.flags.StringVar(&f.spec.Network, "network", "flannel", "`network` plug-in of the pods: "+strings.Join(leader.Networks, ", "))
 	f.flags.StringVar(&f.spec.CloudController, "cloud-controller", "", "cloud controller manager of `cloud`: "+strings.Join(leader.CloudControllers, " or ")+" (default none); give the workers --external-cloud-provider")
+	f.flags.StringVar(&f.spec.KubeVIPInterface, "kube-vip", "", "have kube-vip hold the endpoint's address on this network `interface` of each control-plane machine (default: DNS or a load balancer does)")
+	f.flags.StringVar(&f.spec.KubeVIPDigest, "kube-vip-digest", "", "`digest` that pins kube-vip's image beside its version, as sha256:...")
 	f.flags.BoolVar(&f.spec.WithoutMetrics, "without-metrics-server", false, "leave metrics-server out")
 	f.flags.StringVar(&f.ignored, "ignore-preflight-errors", "", "comma-separated `checks` of kubeadm whose failure only warns")
 	f.flags.StringVar(&f.machine.beforeJoin, "before-init", "", "`file` with a script that runs as root right before kubeadm init")
@@ -90,7 +105,7 @@ func newLeaderFlags(c *cobra.Command) *leaderFlags {
 	f.flags.VarP((*flagvalue.File)(&f.output), "out", "o", "write to `file`, with mode 0600, instead of standard output")
 	f.machine.downloadFlags()
 	for name, values := range map[string][]string{
-		"os": {"debian", "ubuntu", "flatcar"}, "arch": userdata.Arches, "format": {"script", "kubeadm", "downloads"},
+		"os": {"debian", "ubuntu", "flatcar"}, "arch": userdata.Arches, "format": {"script", "kubeadm", "downloads", "values"},
 		"network": leader.Networks, "cloud-controller": leader.CloudControllers, "key-algorithm": leader.KeyAlgorithms, "image-pull-policy": {"Never"},
 	} {
 		complete(c, name, fixed(values...))
@@ -98,31 +113,63 @@ func newLeaderFlags(c *cobra.Command) *leaderFlags {
 	return f
 }
 
+// ofTheCluster are flags that a cluster has once, from its kubeadm init.
+var ofTheCluster = []string{"cert-san", "cluster-name", "pod-subnet", "service-subnet", "dns-domain", "key-algorithm", "network", "without-metrics-server"}
+
 func (f *leaderFlags) render() ([]byte, error) {
+	if f.join && f.format == "values" && f.machine.version != "" {
+		return leader.MakeJoinValues(f.machine.version)
+	}
 	if f.machine.endpoint == "" || f.machine.version == "" {
 		return nil, errors.New("give --endpoint and --kubernetes-version, for example --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3")
 	}
-	if err := f.machine.readFiles(); err != nil {
+	for _, name := range ofTheCluster {
+		if f.join && f.flags.Changed(name) {
+			return nil, fmt.Errorf("--%s is the cluster's since its first machine: leave it out with --join", name)
+		}
+	}
+	s, err := f.specOf()
+	if err != nil {
 		return nil, err
 	}
+	switch {
+	case f.format == "script" && f.join:
+		return leader.RenderJoin(s)
+	case f.format == "script":
+		return leader.Render(s)
+	case f.format == "kubeadm" && f.join:
+		return leader.JoinConfiguration(s)
+	case f.format == "kubeadm":
+		return leader.Configuration(s)
+	case f.format == "downloads":
+		return downloadList(s, f.join)
+	}
+	return nil, fmt.Errorf("--format is %q: use script, kubeadm or downloads, with --join also values", f.format)
+}
+
+// specOf is what the flags say.
+func (f *leaderFlags) specOf() (leader.Spec, error) {
 	s := f.spec
+	if err := f.machine.readFiles(); err != nil {
+		return s, err
+	}
 	s.Machine = userdata.Spec{
 		System: f.machine.system, Arch: f.machine.arch, KubernetesVersion: f.machine.version, Join: userdata.Join{Endpoint: f.machine.endpoint},
 		Downloads: f.machine.downloads, Proxy: f.machine.proxy, RegistryMirrors: f.machine.registryMirrors, IgnorePreflight: flagvalue.List(f.ignored),
 	}
 	s.CertSANs, s.BeforeInit, s.AfterInit = flagvalue.List(f.sans), f.machine.hooks[0], f.machine.hooks[1]
-	switch f.format {
-	case "script":
-		return leader.Render(s)
-	case "kubeadm":
-		return leader.Configuration(s)
-	case "downloads":
-		list, err := leader.Downloads(s)
-		var b strings.Builder
-		for _, d := range list {
-			fmt.Fprintf(&b, "%s  %s\n", d.SHA256, d.Path)
-		}
-		return []byte(b.String()), err
+	return s, nil
+}
+
+// downloadList is one line for each file of a mirror: checksum and path.
+func downloadList(s leader.Spec, join bool) ([]byte, error) {
+	if join { // what runs on the cluster was applied by its first machine
+		s.Network, s.CloudController = "none", ""
 	}
-	return nil, fmt.Errorf("--format is %q: use script, kubeadm or downloads", f.format)
+	list, err := leader.Downloads(s)
+	var b strings.Builder
+	for _, d := range list {
+		fmt.Fprintf(&b, "%s  %s\n", d.SHA256, d.Path)
+	}
+	return []byte(b.String()), err
 }

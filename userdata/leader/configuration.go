@@ -57,7 +57,8 @@ func (s Spec) arguments(flags map[string]string) any {
 	return list
 }
 
-func (s Spec) initConfiguration() object {
+// registration is how the machine's kubelet registers, at an init as at a join.
+func (s Spec) registration() object {
 	registration := object{"criSocket": "unix:///run/containerd/containerd.sock"}
 	flags := map[string]string{}
 	if s.NodeName != "" {
@@ -80,9 +81,13 @@ func (s Spec) initConfiguration() object {
 	if len(s.Machine.IgnorePreflight) > 0 {
 		registration["ignorePreflightErrors"] = s.Machine.IgnorePreflight
 	}
+	return registration
+}
+
+func (s Spec) initConfiguration() object {
 	doc := object{
 		"apiVersion": "kubeadm.k8s.io/" + s.api(), "kind": "InitConfiguration",
-		"nodeRegistration": registration,
+		"nodeRegistration": s.registration(),
 		// kubeadm always makes a token; the agent makes those that workers join with.
 		"bootstrapTokens": []object{{"ttl": "1m0s", "description": "made by kubeadm init; nothing uses it"}},
 	}

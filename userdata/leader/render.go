@@ -52,17 +52,24 @@ func Render(s Spec) ([]byte, error) {
 	b.WriteString(install)
 	b.WriteString("PROGRAMS=" + userdata.Quote(strings.Join(userdata.LeaderFiles, " ")) + "\n" + programSteps)
 	b.WriteString("state=" + stateDir + "\nconfig=" + ConfigurationFile + "\nmkdir -p /etc/kubernetes \"$state\"\ncat >\"$config\" <<'" + endOfFile + "'\n" + string(config) + endOfFile + "\n")
+	b.WriteString(s.vip(superAdminConf))
 	b.WriteString(hook("before-init", s.BeforeInit))
 	b.WriteString(initSteps)
+	b.WriteString(s.vip(adminConf))
 	b.WriteString("phase addons\n" + s.network(files) + s.cloudController(files) + s.metrics())
 	b.WriteString(hook("after-init", s.AfterInit))
 	b.WriteString(endSteps)
+	b.WriteString(s.next())
+	return []byte(b.String()), nil
+}
+
+// next is the last line: what to type now.
+func (s Spec) next() string {
 	next := "autoscaler-agent install"
 	if s.NodeName != "" { // the agent approves the certificate of its own Node's kubelet
 		next += " --set AUTOSCALER_NODE_NAME=" + s.NodeName
 	}
-	b.WriteString("echo " + userdata.Quote("next: "+next) + "\n")
-	return []byte(b.String()), nil
+	return "echo " + userdata.Quote("next: "+next) + "\n"
 }
 
 // hook runs a script of the operator. Its own lines cannot end the here-document: BadHook

@@ -36,6 +36,9 @@ type Spec struct {
 	Network string
 	// CloudController is one of CloudControllers, or empty for none.
 	CloudController string
+	// KubeVIPInterface has kube-vip hold the endpoint's address on this interface of each machine of
+	// the control plane; empty: DNS or a load balancer does. KubeVIPDigest pins its image further.
+	KubeVIPInterface, KubeVIPDigest string
 	// WithoutMetrics leaves metrics-server out.
 	WithoutMetrics bool
 	// BeforeInit and AfterInit are scripts of the operator: right before kubeadm init, and at
@@ -97,6 +100,7 @@ func (s Spec) validate() error {
 	}
 	s.validateSubnets(bad)
 	s.validateChoices(bad)
+	s.validateVIP(bad)
 	if why := userdata.BadHook(s.BeforeInit); why != "" {
 		bad("beforeInit", "%s", why)
 	}
