@@ -126,10 +126,14 @@ func (b *reading) addKubeadm(ctx context.Context, client *kube.Client) error {
 	if b.DNSDomain == "" {
 		b.DNSDomain = kubeadm.Networking.DNSDomain
 	}
-	if host, _, err := net.SplitHostPort(kubeadm.ControlPlaneEndpoint); err == nil {
-		b.add(host)
-	} else {
-		b.add(kubeadm.ControlPlaneEndpoint)
+	host, _, err := net.SplitHostPort(kubeadm.ControlPlaneEndpoint)
+	if err != nil {
+		host = kubeadm.ControlPlaneEndpoint
+	}
+	b.add(host)
+	b.Endpoint = rules.CanonicalName(host)
+	if a, err := netip.ParseAddr(host); err == nil {
+		b.Endpoint = rules.CanonicalAddress(a).String()
 	}
 	return nil
 }

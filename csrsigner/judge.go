@@ -3,6 +3,7 @@ package csrsigner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -207,6 +208,11 @@ func (s *Service) gather(ctx context.Context, key string, req rules.Request) rul
 	if n, err := s.nodes.Get(req.Node()); err == nil {
 		f.Node = toNode(n)
 	}
+	for _, m := range s.listed() {
+		if m.Node == req.Node() {
+			f.Listed = &m
+		}
+	}
 	for _, name := range req.Parsed.DNS {
 		if c := rules.CanonicalName(name); c != req.Node() {
 			if n, err := s.nodes.Get(c); err == nil {
@@ -215,6 +221,14 @@ func (s *Service) gather(ctx context.Context, key string, req rules.Request) rul
 		}
 	}
 	return f
+}
+
+// listed is the operator's list of the control plane's machines.
+func (s *Service) listed() []rules.Machine {
+	if s.deps.ControlPlane == nil {
+		return nil
+	}
+	return s.deps.ControlPlane()
 }
 
 // gatherJoin adds what a client request is judged by. The Node is read live: a cache
@@ -236,6 +250,9 @@ func (s *Service) gatherJoin(ctx context.Context, req rules.Request, f *rules.Fa
 	}
 	if f.ControlPlane, err = s.controlPlane(ctx); err != nil {
 		f.Join.Fault = err.Error()
+	}
+	for _, m := range s.listed() { // whether or not it has a Node yet
+		f.ControlPlane = append(slices.Clip(f.ControlPlane), append([]string{m.Node}, m.Names...)...)
 	}
 	f.Join.Token = s.token(ctx, req.Username)
 }

@@ -70,6 +70,8 @@ type Deps struct {
 	Self func() rules.Self
 	// Machines are the operator's own inventory as it is now; nil: there is none.
 	Machines func() []rules.Machine
+	// ControlPlane is the operator's list of the control plane's machines (R21); nil: there is none.
+	ControlPlane func() []rules.Machine
 
 	// The rest is for the closed join (Config.Join).
 

@@ -22,7 +22,7 @@ const (
 var tellings = map[string]telling{
 	"R0": final, "R1": final, "R2": final, "R3": final, "R4": final, "R5": final, "R6": final, "R7": final, "R8": final,
 	"R9": heals, "R10": heals, "R11": heals, "R12": heals, "R13": heals, "R14": heals, rules.RuleInventory: heals, "R16": heals, "R17": heals,
-	rules.RuleElder: operator,
+	rules.RuleElder: operator, rules.RuleListed: operator,
 
 	"J0": final, "J1": final, "J2": final, "J3": final, "J4": final, "J5": final, "J6": final, "J7": final,
 	"J8": heals, "J9": heals, rules.RuleJoinInventory: heals, "J11": heals, "J12": heals, "J15": heals,

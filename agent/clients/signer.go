@@ -27,7 +27,7 @@ func Signer(c config.Config, cfg *rest.Config, settings *groups.Live) (csrsigner
 		return csrsigner.Deps{}, err
 	}
 	return csrsigner.Deps{
-		Client: own, Rest: cfg, OwnNode: node, Machines: config.Machines(settings),
+		Client: own, Rest: cfg, OwnNode: node, Machines: config.Machines(settings), ControlPlane: config.ControlPlane(settings),
 		TokenGroup: c.JoinGroups()[0], Token: tokenLookup(own), StateDir: c.StateDir,
 	}, nil
 }

@@ -15,8 +15,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
-// machinesSection is the name of the operator's own inventory in groups.yaml.
-const machinesSection = "machines"
+// Names of the operator's own inventories in groups.yaml: of workers, and of the control plane.
+const (
+	machinesSection     = "machines"
+	controlPlaneSection = "controlPlane"
+)
 
 // sections are the readers of all sections of groups.yaml beside the groups themselves.
 func sections() map[string]groups.Section {
@@ -28,6 +31,10 @@ func sections() map[string]groups.Section {
 		_, err := rules.ParseMachines(section)
 		return err
 	}
+	out[controlPlaneSection] = func(section json.RawMessage) error {
+		_, err := rules.ParseControlPlane(section)
+		return err
+	}
 	return out
 }
 
@@ -35,6 +42,17 @@ func sections() map[string]groups.Section {
 func Machines(settings *groups.Live) func() []rules.Machine {
 	return func() []rules.Machine {
 		list, err := rules.ParseMachines(settings.Section(machinesSection))
+		if err != nil {
+			return nil // only a section that was read without fault comes into force
+		}
+		return list
+	}
+}
+
+// ControlPlane reads the operator's list of the control plane's machines as it is in force.
+func ControlPlane(settings *groups.Live) func() []rules.Machine {
+	return func() []rules.Machine {
+		list, err := rules.ParseControlPlane(settings.Section(controlPlaneSection))
 		if err != nil {
 			return nil // only a section that was read without fault comes into force
 		}

@@ -14,11 +14,12 @@ type schema map[string]any
 // they do: what one field demands of another is theirs alone.
 func GroupsSchema() string {
 	root := object("Settings of autoscaler-agent's node groups", schema{
-		"groups":        schema{"description": "Settings by the name of a group, or by a pattern such as workers-*.", "type": nullable("object"), "additionalProperties": groupSchema()},
-		"headroom":      list("Room that is kept free, so that new pods start at once.", headroomSchema()),
-		machinesSection: list("Machines whose cloud cannot tell their names and addresses: the witness for their certificates.", machineSchema()),
-		"nova":          novaSchema(),
-		"externalgrpc":  object("Machines whose plug-in tells no names and addresses.", schema{"instances": list("The machines.", listedSchema())}),
+		"groups":            schema{"description": "Settings by the name of a group, or by a pattern such as workers-*.", "type": nullable("object"), "additionalProperties": groupSchema()},
+		"headroom":          list("Room that is kept free, so that new pods start at once.", headroomSchema()),
+		machinesSection:     list("Machines whose cloud cannot tell their names and addresses: the witness for their certificates.", machineSchema()),
+		controlPlaneSection: list("Machines of the control plane: the witness for the certificates of their kubelets.", controlPlaneSchema()),
+		"nova":              novaSchema(),
+		"externalgrpc":      object("Machines whose plug-in tells no names and addresses.", schema{"instances": list("The machines.", listedSchema())}),
 	})
 	root["$schema"], root["$id"], root["title"] = "http://json-schema.org/draft-07/schema#", SchemaURL, "groups.yaml of autoscaler-agent"
 	root["type"] = nullable("object")
@@ -140,6 +141,12 @@ func machineSchema() schema {
 		"instance": word("The provider ID, as the Node carries it."), "node": word("The name of its Node."),
 		"names": words("Further DNS names."), "addresses": words("Its IP addresses."),
 	}, "instance", "node")
+}
+
+func controlPlaneSchema() schema {
+	m := machineSchema()
+	m["required"] = []string{"node", "addresses"}
+	return m
 }
 
 // listedSchema is a machine of a plug-in: the form of the section machines, and what only a

@@ -22,7 +22,7 @@ func TestExampleIsValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := func(json.RawMessage) error { return nil } // the sections' own packages read them
-	f, err := Parse(data, map[string]Section{"machines": known})
+	f, err := Parse(data, map[string]Section{"machines": known, "controlPlane": known})
 	if err != nil {
 		t.Fatal(err)
 	}

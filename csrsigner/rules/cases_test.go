@@ -111,6 +111,47 @@ var spoilt = []struct {
 	{"R14", "foreign address in sixteen bytes", Later, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("::ffff:10.0.0.6")} }},
 	{RuleElder, "an older Node of the machine", Later, func(_ *Request, f *Facts) { f.Elder = &Elder{Name: "ip-10-0-0-5", By: "provider ID " + string(ownID)} }},
 	{"R9", "a worker asks for the leader's address", Deny, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("10.0.0.1")} }},
+	{RuleListed, "another instance than the list's", Later, func(r *Request, f *Facts) {
+		peerAsks(r, f)
+		f.Listed.Instance, f.Node.ProviderID = ownID, string(nextID)
+	}},
+	{RuleListed, "no provider ID where the list has one", Later, func(r *Request, f *Facts) { peerAsks(r, f); f.Listed.Instance = ownID }},
+	{RuleListed, "a name that no line has", Later, func(r *Request, f *Facts) { peerAsks(r, f); r.Parsed.DNS = append(r.Parsed.DNS, "auth.example.org") }},
+	{RuleListed, "an address that no line has", Later, func(r *Request, f *Facts) { peerAsks(r, f); r.Parsed.IPs = append(r.Parsed.IPs, addr("10.0.0.77")) }},
+	{RuleListed, "a worker's address", Later, func(r *Request, f *Facts) { peerAsks(r, f); r.Parsed.IPs = []netip.Addr{addr("10.0.0.5")} }},
+	{RuleListed, "the name of a Node, though its line has it", Deny, func(r *Request, f *Facts) {
+		peerAsks(r, f)
+		f.Taken["cp-2.example.org"] = "cp-2.example.org"
+	}},
+	{"R9", "another leader asks for this one's name", Deny, func(r *Request, f *Facts) { peerAsks(r, f); r.Parsed.DNS = []string{"cp-2", "leader"} }},
+	{"R9", "another leader asks for this one's address", Deny, func(r *Request, f *Facts) { peerAsks(r, f); r.Parsed.IPs = []netip.Addr{addr("10.0.0.1")} }},
+	{"R9", "another leader asks for a third one's name", Deny, func(r *Request, f *Facts) { peerAsks(r, f); r.Parsed.DNS = []string{"CP-3"} }},
+	{"R9", "another leader asks for a third one's address", Deny, func(r *Request, f *Facts) { peerAsks(r, f); r.Parsed.IPs = []netip.Addr{addr("::ffff:10.0.0.3")} }},
+	{"R9", "another leader asks for the endpoint", Deny, func(r *Request, f *Facts) { peerAsks(r, f); r.Parsed.DNS = []string{"api.example.com"} }},
+	{"R9", "the endpoint, though the list has it", Deny, func(r *Request, f *Facts) {
+		peerAsks(r, f)
+		f.Listed.Names, r.Parsed.DNS = append(f.Listed.Names, "api.example.com"), []string{"API.example.com"}
+	}},
+	{"R9", "the endpoint's address, though the list has it", Deny, func(r *Request, f *Facts) {
+		peerAsks(r, f)
+		f.Forbidden.Endpoint, f.Listed.Addresses, r.Parsed.IPs = "10.0.0.100", append(f.Listed.Addresses, addr("10.0.0.100")), []netip.Addr{addr("::ffff:10.0.0.100")}
+	}},
+	{"R9", "another leader asks for kubernetes, though the list has it", Deny, func(r *Request, f *Facts) {
+		peerAsks(r, f)
+		f.Listed.Names, r.Parsed.DNS = append(f.Listed.Names, "kubernetes"), []string{"kubernetes"}
+	}},
+	{"R9", "another leader asks for a service address, though the list has it", Deny, func(r *Request, f *Facts) {
+		peerAsks(r, f)
+		f.Listed.Addresses, r.Parsed.IPs = append(f.Listed.Addresses, addr("10.96.0.1")), []netip.Addr{addr("10.96.0.1")}
+	}},
+	{"R9", "a worker under a listed name", Deny, func(r *Request, f *Facts) { peerAsks(r, f); f.Node.ControlPlane = false }},
+	{"R16", "a leader that is not on the list", Later, func(r *Request, f *Facts) { peerAsks(r, f); f.Listed = nil }},
+	{"R16", "another's line", Later, func(r *Request, f *Facts) {
+		peerAsks(r, f)
+		f.Listed.Node, f.Listed.Names = "cp-3", append(f.Listed.Names, "cp-2")
+	}},
+	{"R9", "a leader that is not on the list asks for the endpoint", Deny, func(r *Request, f *Facts) { peerAsks(r, f); f.Listed = nil; r.Parsed.DNS = []string{"api.example.com"} }},
+	{"R9", "the label is of another Node", Deny, func(r *Request, f *Facts) { peerAsks(r, f); f.Node.Name = "cp-3" }},
 	{"R17", "newer request", Later, func(_ *Request, f *Facts) { f.Newer = "csr-2" }},
 	{"R17", "allowance", Later, func(_ *Request, f *Facts) { f.Spent = true }},
 	{"R9", "name of a Node", Deny, func(r *Request, f *Facts) {

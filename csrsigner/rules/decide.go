@@ -72,6 +72,7 @@ const (
 	everybody   scope = iota
 	workersOnly       // every Node but the agent's own
 	leaderOnly        // the agent's own Node
+	listedOnly        // another Node of the control plane that groups.yaml lists
 )
 
 // A check passes (no words) or ends the judgement.
@@ -104,6 +105,8 @@ var checks = []check{
 	{"R16", "the Node is not of the control plane", workersOnly, notControlPlane},
 	{"R16", "the Node is the machine that the agent runs on", leaderOnly, ownMachine},
 	{"R16", "the machine itself has every name and address", leaderOnly, ownNames},
+	{RuleListed, "the operator's list of control-plane machines names the Node and its instance", listedOnly, listedMachine},
+	{RuleListed, "the list has every name and address", listedOnly, listedNames},
 	{"R15", "what the cloud says was read lately", workersOnly, freshInventory},
 	{"R11", "Node and instance name each other, and the instance runs in a managed group", workersOnly, witnessedInstance},
 	{"R12", "the instance was there before the request, and no other claims the name", workersOnly, oneInstance},
@@ -115,6 +118,9 @@ var checks = []check{
 
 // RuleElder holds a Node beside another one of its machine until an operator has looked.
 const RuleElder = "R20"
+
+// RuleListed judges the Nodes of other control-plane machines by the operator's list.
+const RuleListed = "R21"
 
 // RuleInventory is the rule of the verdict that asks for the cloud's inventory.
 const RuleInventory = "R15"
@@ -132,6 +138,27 @@ func Rules() []string {
 
 // own tells whether the request is of the Node that the agent itself runs on.
 func (f Facts) own(req Request) bool { return f.Self != nil && f.Self.Node == req.Node() }
+
+// listed tells whether the request is of another control-plane machine that the operator lists.
+func (f Facts) listed(req Request) bool {
+	return !f.own(req) && f.controlPlaneAsks(req) && f.Listed != nil && f.Listed.Node == req.Node()
+}
+
+// controlPlaneAsks tells whether the Node that asks is of the control plane, by the label that no
+// kubelet can give itself.
+func (f Facts) controlPlaneAsks(req Request) bool {
+	return req.Signer == ServingSigner && f.Node != nil && f.Node.ControlPlane && f.Node.Name == req.Node()
+}
+
+func (f Facts) scopeOf(req Request) scope {
+	switch {
+	case f.own(req):
+		return leaderOnly
+	case f.listed(req):
+		return listedOnly
+	}
+	return workersOnly
+}
 
 // Decide judges one request. Equal arguments, equal verdict; nothing is read or
 // changed but the arguments.
@@ -167,7 +194,7 @@ func listFor(req Request) ([]check, string) {
 	if req.Signer == ClientSigner {
 		return joinChecks, "J0-J16"
 	}
-	return checks, "R0-R20"
+	return checks, "R0-R21"
 }
 
 // judge goes through the checks in their order and tells seen about each. The first
@@ -181,7 +208,7 @@ func judge(req Request, f Facts, seen func(c check, result, why string)) Verdict
 			seen(c, NotReached, "")
 			continue
 		}
-		if c.who != everybody && (c.who == leaderOnly) != f.own(req) {
+		if c.who != everybody && c.who != f.scopeOf(req) {
 			seen(c, NotAsked, "")
 			continue
 		}
@@ -222,6 +249,12 @@ func inOrder(req Request, f Facts) (Request, Facts) {
 		self.Names = slices.Sorted(slices.Values(self.Names))
 		f.Self = &self
 	}
+	if f.Listed != nil {
+		m := *f.Listed
+		m.Names = slices.Sorted(slices.Values(m.Names))
+		m.Addresses = slices.SortedFunc(slices.Values(m.Addresses), netip.Addr.Compare)
+		f.Listed = &m
+	}
 	if f.Inventory == nil {
 		return req, f
 	}
@@ -242,6 +275,8 @@ func approval(req Request, f Facts) string {
 	switch {
 	case f.own(req):
 		return "this machine itself has every name and address"
+	case f.listed(req):
+		return "the operator's list of control-plane machines (groups.yaml) has every name and address"
 	case req.Signer == ClientSigner:
 		return fmt.Sprintf("%s of group %s is expected as Node %s and has no certificate yet", f.Inventory.Instance.ID, f.Inventory.Group, req.Node())
 	}

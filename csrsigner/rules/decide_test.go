@@ -100,7 +100,21 @@ func TestDecideApprovesTheHonest(t *testing.T) {
 		"leader, host name":           func(r *Request, f *Facts) { leaderAsks(r, f); r.Parsed.DNS = []string{"leader.example.org"} },
 		"leader, no machine IDs":      func(r *Request, f *Facts) { leaderAsks(r, f); f.Self.MachineID = "" },
 		"leader, Node without ID":     func(r *Request, f *Facts) { leaderAsks(r, f); f.Node.MachineID = "" },
-		"leader, cloud is away":       func(r *Request, f *Facts) { leaderAsks(r, f); f.Inventory = nil },
+		"another leader":              peerAsks,
+		"another leader, by its short name alone": func(r *Request, f *Facts) {
+			peerAsks(r, f)
+			r.Parsed.DNS, r.Parsed.IPs = []string{"CP-2"}, nil
+		},
+		"another leader, cloud is away": func(r *Request, f *Facts) { peerAsks(r, f); f.Inventory = nil },
+		"another leader in a cloud": func(r *Request, f *Facts) {
+			peerAsks(r, f)
+			f.Listed.Instance, f.Node.ProviderID = "openstack:///6b9e6ac0-62ae-4d92-9b3a-2b6c6e0b7c11", "openstack://RegionOne/6B9E6AC0-62AE-4D92-9B3A-2B6C6E0B7C11"
+		},
+		"another leader, whose list is longer": func(r *Request, f *Facts) {
+			peerAsks(r, f)
+			f.Listed.Addresses = append(f.Listed.Addresses, addr("203.0.113.9"))
+		},
+		"leader, cloud is away": func(r *Request, f *Facts) { leaderAsks(r, f); f.Inventory = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, f := honestRequest(), honestFacts()
@@ -120,6 +134,20 @@ func leaderAsks(r *Request, f *Facts) {
 	f.Node.ControlPlane, f.Node.MachineID, f.Node.ProviderID = true, "m1", ""
 	f.Self = &Self{Node: "leader", Names: []string{"leader", "leader.example.org"}, Addresses: []netip.Addr{addr("10.0.0.1"), addr("127.0.0.1"), addr("10.96.0.1")}, MachineID: "m1"}
 	f.Inventory.Instance = nil
+}
+
+// peerAsks is the request of another control-plane machine that the operator lists. It shares a
+// name and an address with an API server; the endpoint is neither.
+func peerAsks(r *Request, f *Facts) {
+	leaderAsks(r, f)
+	rename(r, f, "cp-2")
+	r.Parsed.DNS = []string{"cp-2", "cp-2.example.org"}
+	r.Parsed.IPs = []netip.Addr{addr("10.0.0.2")}
+	f.Forbidden.Names = append(f.Forbidden.Names, "cp-2", "cp-2.example.org", "cp-3")
+	f.Forbidden.Addresses = append(f.Forbidden.Addresses, addr("10.0.0.2"), addr("10.0.0.3"), addr("10.0.0.100"))
+	f.Forbidden.Endpoint = "api.example.com"
+	f.Listed = &Machine{Node: "cp-2", Names: []string{"cp-2.example.org"}, Addresses: []netip.Addr{addr("10.0.0.2")}}
+	f.Taken = map[string]string{}
 }
 
 func loopbackHost(r *Request, f *Facts) {
@@ -154,6 +182,7 @@ func byRule(t *testing.T, rule string) {
 	}
 }
 
+func TestR21(t *testing.T) { byRule(t, RuleListed) }
 func TestR20(t *testing.T) { byRule(t, RuleElder) }
 func TestR0(t *testing.T)  { byRule(t, "R0") }
 func TestR1(t *testing.T)  { byRule(t, "R1") }

@@ -20,6 +20,8 @@ type FactsOut struct {
 	SelfNames     []string `json:"selfNames,omitempty"`
 	SelfAddresses []string `json:"selfAddresses,omitempty"`
 	Newer         string   `json:"newer,omitempty"`
+	// Listed are the names and addresses that the operator's list of control-plane machines has for the Node.
+	Listed []string `json:"listed,omitempty"`
 	// Issued is the request by which the instance got its client certificate.
 	Issued *Issue `json:"issued,omitempty"`
 	// Bearers are the Nodes that carry the instance's provider ID, Rivals the other requests
@@ -56,6 +58,9 @@ func NewFactsOut(req Request, f Facts) FactsOut {
 		for _, a := range f.Self.Addresses {
 			out.SelfAddresses = append(out.SelfAddresses, a.String())
 		}
+	}
+	if f.listed(req) {
+		out.Listed = f.Listed.all()
 	}
 	if f.Join != nil {
 		out.Issued, out.Bearers, out.Rivals = f.Join.Issued, f.Join.Bearers, f.Join.Rivals

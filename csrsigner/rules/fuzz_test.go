@@ -67,7 +67,7 @@ func dealt(spoil []byte, name, address, witness string) (r Request, f Facts, ok 
 	}()
 	kind := byte(0)
 	if len(spoil) > 0 {
-		kind, spoil = spoil[0]%3, spoil[1:]
+		kind, spoil = spoil[0]%4, spoil[1:]
 	}
 	cases := len(spoilt)
 	switch kind {
@@ -79,6 +79,10 @@ func dealt(spoil []byte, name, address, witness string) (r Request, f Facts, ok 
 		if kind == 1 {
 			leaderAsks(&r, &f)
 			f.Self.Names = append(f.Self.Names, witness)
+		}
+		if kind == 3 {
+			peerAsks(&r, &f)
+			f.Listed.Names = append(f.Listed.Names, CanonicalName(witness))
 		}
 		r.Parsed.DNS = append(r.Parsed.DNS, name)
 	}
@@ -123,6 +127,10 @@ func turnAround(r *Request, f *Facts) {
 		slices.Reverse(f.Join.Bearers)
 		slices.Reverse(f.Join.Rivals)
 	}
+	if f.Listed != nil {
+		slices.Reverse(f.Listed.Names)
+		slices.Reverse(f.Listed.Addresses)
+	}
 	if f.Self != nil {
 		slices.Reverse(f.Self.Names)
 		slices.Reverse(f.Self.Addresses)
@@ -140,19 +148,25 @@ func turnAround(r *Request, f *Facts) {
 func proveApproved(t *testing.T, r Request, f Facts) {
 	var names, nodeNames []string
 	var addresses []netip.Addr
-	if self := f.own(r); self {
-		if !f.Node.ControlPlane {
-			t.Fatal("the leader's name was enough")
-		}
+	leads := f.own(r)
+	switch {
+	case leads && !f.Node.ControlPlane:
+		t.Fatal("the leader's name was enough")
+	case leads:
 		names, addresses = f.Self.Names, f.Self.Addresses
-	} else {
+	case f.Node.ControlPlane:
+		if f.Listed == nil || f.Listed.Node != r.Node() || f.Listed.Instance != "" && !SameMachine(string(f.Listed.Instance), f.Node.ProviderID) {
+			t.Fatal("approved for a control-plane Node that nobody vouches for")
+		}
+		if ownsName(r.Parsed.DNS, f.Forbidden.Endpoint) || slices.ContainsFunc(r.Parsed.IPs, func(a netip.Addr) bool { return a.Unmap().String() == f.Forbidden.Endpoint }) {
+			t.Fatal("approved for the endpoint")
+		}
+		leads, names, addresses = true, append([]string{f.Listed.Node}, f.Listed.Names...), f.Listed.Addresses
+	default:
 		own := f.Inventory.Instance
 		names, nodeNames, addresses = own.Names, own.NodeNames, own.Addresses
 		if !SameMachine(string(own.ID), f.Node.ProviderID) || f.Now.Sub(f.Inventory.ReadAt) > 30*time.Second || !ownsName(nodeNames, r.Node()) {
 			t.Fatal("approved without a fresh binding")
-		}
-		if f.Node.ControlPlane {
-			t.Fatal("approved for a control-plane node")
 		}
 		if !own.Created.IsZero() && r.Created.Before(own.Created.Truncate(time.Second)) {
 			t.Fatal("approved a request from before the launch")
@@ -166,12 +180,12 @@ func proveApproved(t *testing.T, r Request, f Facts) {
 		if c != r.Node() && !ownsName(names, c) && !ownsName(nodeNames, c) {
 			t.Fatalf("name %q is approved without a witness", n)
 		}
-		if f.Forbidden.name(n, f.own(r)) != "" {
+		if f.Forbidden.name(n, leads) != "" {
 			t.Fatalf("name %q is approved though forbidden", n)
 		}
 	}
 	for _, a := range r.Parsed.IPs {
-		if !slices.Contains(addresses, a.Unmap()) || f.Forbidden.address(a, f.own(r)) != "" {
+		if !slices.Contains(addresses, a.Unmap()) || f.Forbidden.address(a, leads) != "" {
 			t.Fatalf("address %s is approved without a witness or though forbidden", a)
 		}
 	}

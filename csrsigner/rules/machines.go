@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -20,7 +21,44 @@ import (
 //
 // The error joins every mistake, each with its place below the section. An empty
 // section says nothing.
-func ParseMachines(section json.RawMessage) ([]Machine, error) {
+func ParseMachines(section json.RawMessage) ([]Machine, error) { return parseMachines(section, false) }
+
+// ParseControlPlane reads the section "controlPlane", which lists the machines of the control
+// plane in the same form. A machine without a cloud has no instance; each has an address, and
+// no name or address stands in two lines.
+func ParseControlPlane(section json.RawMessage) ([]Machine, error) {
+	list, err := parseMachines(section, true)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	owner := map[string]int{}
+	for n, m := range list {
+		if len(m.Addresses) == 0 {
+			errs = append(errs, fmt.Errorf("[%d].addresses: write the addresses of machine %s, by which its kubelet is reached", n, m.Node))
+		}
+		for _, what := range m.all() {
+			if first, twice := owner[what]; twice && first != n {
+				errs = append(errs, fmt.Errorf("[%d].node: %s stands in [%d] already: a name or an address is of one machine", n, what, first))
+			}
+			owner[what] = n
+		}
+	}
+	return list, errors.Join(errs...)
+}
+
+// all are the machine's names and addresses, canonical.
+func (m Machine) all() []string {
+	out := append([]string{m.Node}, m.Names...)
+	for _, a := range m.Addresses {
+		out = append(out, a.String())
+	}
+	return out
+}
+
+func (m Machine) has(what string) bool { return slices.Contains(m.all(), what) }
+
+func parseMachines(section json.RawMessage, controlPlane bool) ([]Machine, error) {
 	if len(bytes.TrimSpace(section)) == 0 {
 		return nil, nil
 	}
@@ -43,14 +81,17 @@ func ParseMachines(section json.RawMessage) ([]Machine, error) {
 			errs = append(errs, fmt.Errorf("[%d].%s: %s", n, field, fmt.Sprintf(format, args...)))
 		}
 		m := Machine{Instance: cluster.InstanceID(l.Instance), Node: CanonicalName(l.Node)}
-		if l.Instance == "" {
+		switch {
+		case l.Instance == "" && !controlPlane:
 			bad("instance", "write the provider ID of the machine")
+		case controlPlane && l.Instance != "" && !strings.Contains(l.Instance, "://"):
+			bad("instance", "%q is no provider ID of the form NAME://...: write it as the Node carries it, or leave it out where the Node has none", l.Instance)
 		}
 		if !IsSubdomain(m.Node) {
 			bad("node", "%q is no name of a Node", l.Node)
 		}
 		for _, same := range []string{"instance " + l.Instance, "node " + m.Node} {
-			if first, twice := seen[same]; twice {
+			if first, twice := seen[same]; twice && same != "instance " {
 				bad("instance", "%s stands in [%d] already", same, first)
 			}
 			seen[same] = n

@@ -27,20 +27,32 @@ func forbidden(req Request, f Facts) (Action, string) {
 	if f.Forbidden == nil {
 		return Later, "the API server's own names are not known yet"
 	}
-	// The leader's own kubelet shares its machine's names with the API server: those
-	// are for the self-witness to judge (R16).
-	exempt := f.own(req)
 	for _, raw := range req.Parsed.DNS {
-		if why := f.Forbidden.name(raw, exempt); why != "" {
+		if why := f.Forbidden.name(raw, f.exempt(req, CanonicalName(raw))); why != "" {
 			return Deny, why
 		}
 	}
 	for _, raw := range req.Parsed.IPs {
-		if why := f.Forbidden.address(raw, exempt); why != "" {
+		if why := f.Forbidden.address(raw, f.exempt(req, CanonicalAddress(raw).String())); why != "" {
 			return Deny, why
 		}
 	}
 	return Deny, ""
+}
+
+// exempt tells whether a name or address that the API servers have is left to another rule. A
+// kubelet of the control plane shares its machine's names with an API server: those of the
+// agent's own machine the machine itself judges (R16), those of another machine the operator's
+// list (R21). A machine that is not on the list is held (R16) and not denied: it may be put
+// there. The endpoint is no single machine's.
+func (f Facts) exempt(req Request, what string) bool {
+	switch {
+	case f.own(req):
+		return true
+	case !f.controlPlaneAsks(req) || what == f.Forbidden.Endpoint:
+		return false
+	}
+	return f.Listed == nil || f.Listed.has(what)
 }
 
 // name says why a name is the cluster's own; exempt passes those of the API server's

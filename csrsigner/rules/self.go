@@ -10,7 +10,7 @@ import (
 
 func notControlPlane(req Request, f Facts) (Action, string) {
 	if f.Node.ControlPlane {
-		return Later, fmt.Sprintf("Node %s is of the control plane, no node group vouches for it: check the request and run kubectl certificate approve %s", f.Node.Name, req.Name)
+		return Later, fmt.Sprintf("Node %s is of the control plane, no node group vouches for it: list it in the section controlPlane of groups.yaml (docs/ha.md), or check the request and run kubectl certificate approve %s", f.Node.Name, req.Name)
 	}
 	return Later, ""
 }
@@ -41,6 +41,38 @@ func ownNames(req Request, f Facts) (Action, string) {
 	for _, raw := range req.Parsed.IPs {
 		if !slices.Contains(f.Self.Addresses, CanonicalAddress(raw)) {
 			return Later, fmt.Sprintf("address %s is on none of this machine's interfaces: add it to AUTOSCALER_CSR_SELF_NAMES if it should be", raw)
+		}
+	}
+	return Later, ""
+}
+
+// listedMachine binds the Node of another control-plane machine to its line of the operator's list.
+func listedMachine(_ Request, f Facts) (Action, string) {
+	switch id := string(f.Listed.Instance); {
+	case id == "" || SameMachine(id, f.Node.ProviderID):
+		return Later, ""
+	case f.Node.ProviderID == "":
+		return Later, fmt.Sprintf("Node %s has no provider ID, and the list of control-plane machines says %s: leave instance out of its line in groups.yaml, or set --provider-id in the kubelet's arguments", f.Node.Name, id)
+	default:
+		return Later, fmt.Sprintf("Node %s is instance %s, and the list of control-plane machines says %s: correct the line in groups.yaml if the machine was replaced", f.Node.Name, f.Node.ProviderID, id)
+	}
+}
+
+// listedNames lets a control-plane machine have what its own line of the list says. What another
+// Node has is never its; what no line has may be added to one.
+func listedNames(req Request, f Facts) (Action, string) {
+	for _, raw := range req.Parsed.DNS {
+		name := CanonicalName(raw)
+		if node := f.Taken[name]; node != "" {
+			return Deny, fmt.Sprintf("name %q is the name of Node %s", raw, node)
+		}
+		if !f.Listed.has(name) {
+			return Later, fmt.Sprintf("name %q is not in the line of Node %s in the section controlPlane of groups.yaml (%s): add it if it should be", raw, f.Node.Name, strings.Join(f.Listed.Names, ", "))
+		}
+	}
+	for _, raw := range req.Parsed.IPs {
+		if !f.Listed.has(CanonicalAddress(raw).String()) {
+			return Later, fmt.Sprintf("address %s is not in the line of Node %s in the section controlPlane of groups.yaml (%v): add it if it should be", raw, f.Node.Name, f.Listed.Addresses)
 		}
 	}
 	return Later, ""

@@ -183,6 +183,29 @@ func TestOperatorsInventory(t *testing.T) {
 	}
 }
 
+// TestParseControlPlane: the list of control-plane machines says which machine has which name, once.
+func TestParseControlPlane(t *testing.T) {
+	list, err := ParseControlPlane(json.RawMessage(`[{"node":"CP-2.","addresses":["10.0.0.12","::ffff:10.0.1.12"]},{"node":"cp-3","instance":"aws:///eu-west-1a/i-3","names":["cp-3.corp.example"],"addresses":["10.0.0.13"]},{"node":"cp-4","addresses":["10.0.0.14"]}]`))
+	if err != nil || len(list) != 3 || list[0].Node != "cp-2" || !list[0].has("10.0.1.12") || list[1].Instance != "aws:///eu-west-1a/i-3" {
+		t.Errorf("%v %+v", err, list)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"no address":             {`[{"node":"cp-2"}]`, "[0].addresses: write the addresses of machine cp-2"},
+		"one address twice":      {`[{"node":"cp-2","addresses":["10.0.0.2"]},{"node":"cp-3","addresses":["::ffff:10.0.0.2"]}]`, "[1].node: 10.0.0.2 stands in [0] already"},
+		"another's Node as name": {`[{"node":"cp-2","addresses":["10.0.0.2"]},{"node":"cp-3","names":["CP-2"],"addresses":["10.0.0.3"]}]`, "[1].node: cp-2 stands in [0] already"},
+		"one Node twice":         {`[{"node":"cp-2","addresses":["10.0.0.2"]},{"node":"cp-2","addresses":["10.0.0.3"]}]`, "stands in [0] already"},
+		"one instance twice":     {`[{"node":"cp-2","instance":"a://1","addresses":["10.0.0.2"]},{"node":"cp-3","instance":"a://1","addresses":["10.0.0.3"]}]`, "instance a://1 stands in [0] already"},
+		"no provider ID":         {`[{"node":"cp-2","instance":"i-3","addresses":["10.0.0.2"]}]`, `[0].instance: "i-3" is no provider ID`},
+		"no Node":                {`[{"addresses":["10.0.0.2"]}]`, "[0].node:"},
+		"unknown field":          {`[{"node":"cp-2","address":"10.0.0.2"}]`, "there is no field"},
+		"a mapping":              {`{"cp-2":["10.0.0.2"]}`, "write a list of machines"},
+	} {
+		if _, err := ParseControlPlane(json.RawMessage(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
 func TestParseMachinesNamesEveryMistake(t *testing.T) {
 	_, err := ParseMachines(json.RawMessage(`[{"node":"a b","names":["*"],"addresses":["10.0.0","fe80::1%eth0"]},{"instance":"i","node":"n"},{"instance":"i","node":"n"}]`))
 	for _, want := range []string{"[0].instance", "[0].node", "[0].names[0]", "[0].addresses[0]", "[0].addresses[1]", "[2].instance: instance i stands in [1] already", "node n stands"} {

@@ -83,6 +83,9 @@ type Facts struct {
 	Node *Node
 	// Self is the machine that the agent runs on; nil: its Node is not known.
 	Self *Self
+	// Listed is what the operator's list of control-plane machines says of the request's Node;
+	// nil: nothing.
+	Listed *Machine
 	// Inventory is nil while the cloud has not been asked for this verdict.
 	Inventory *Witness
 	// MaxAge is the oldest inventory that an approval may rest on (R15).
@@ -108,6 +111,9 @@ type Facts struct {
 type Forbidden struct {
 	Names     []string // lower case, no trailing dot
 	Addresses []netip.Addr
+	// Endpoint is the host of the control plane's endpoint, a name or an address as text: no
+	// machine of the control plane but the agent's own may have it.
+	Endpoint  string
 	Ranges    []netip.Prefix // service CIDRs
 	DNSDomain string         // "cluster.local"
 	// Unread says which sources of the above could not be read; empty: all were.
