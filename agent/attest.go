@@ -21,6 +21,9 @@ func (a *app) newAttester() (*attest.Server, error) {
 	return attest.New(cfg, attest.Deps{
 		Groups: a.inventory.Groups, Joined: a.joined, Clusters: bootstrap.ClusterHashes(a.client), MayAct: a.leadership.MayAct,
 		Log: a.entry("attest"), Metrics: a.metrics, StateDir: a.cfg.StateDir, STS: clients.STSEndpoint(),
+		Attested: func(ctx context.Context, id cluster.InstanceID) (string, error) {
+			return a.tokens.KeyOf(ctx, string(id))
+		},
 		Mint: func(ctx context.Context, m attest.Machine) (attest.Token, error) {
 			who := bootstrap.Attested{Instance: string(m.Instance), Key: m.Key}
 			if len(m.Names) == 1 { // of several the machine chooses one

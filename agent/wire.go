@@ -158,7 +158,7 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	}
 	a.observer.ProvisionTime = cfg.Scaling.MaxNodeProvisionTime
 	a.leadership = election.New(cfg.Lease, election.Deps{Identity: a.identity, Client: leaseClient, Log: a.entry("lease"), Heard: a.observer.APIServerAnswered, Writes: cloud,
-		Loaded: a.loaded, Leads: func() { a.observer.Wake(observe.Soon) }})
+		Loaded: a.loaded, Leads: a.leads})
 	var stop func()
 	if a.recorder, stop, err = clients.Recorder(a.rest, a.identity); err != nil {
 		return nil, err
@@ -176,6 +176,14 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	a.metrics.Watch(a.state())
 	a.attest, err = a.newAttester()
 	return a, err
+}
+
+// leads is called when this agent begins to lead: what another leader did meanwhile is read anew.
+func (a *app) leads() {
+	if a.tokens != nil {
+		a.tokens.Forget()
+	}
+	a.observer.Wake(observe.Soon)
 }
 
 // witness is the cloud as the nodecleaner asks it for instances by their IDs.

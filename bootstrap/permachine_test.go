@@ -218,3 +218,52 @@ func TestPoolBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestKeyOfAnotherLeadersToken: a new leader knows with which key an instance attested at the old
+// one, as long as its token lives; what cannot be read is an error and not "none".
+func TestKeyOfAnotherLeadersToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		cfg := Config{TokenTTL: time.Hour, TokenGroups: []string{"system:bootstrappers:autoscaler-agent:workers"}}
+		old, next := NewPool(kubetest.Client(client)), NewPool(kubetest.Client(client))
+		ask := func(p *Pool, instance string) string {
+			t.Helper()
+			key, err := p.KeyOf(t.Context(), instance)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return key
+		}
+		mint := TokenForAttested(old, cfg)
+		const first, second = "aws:///a/i-1", "aws:///a/i-2"
+		if key := ask(next, first); key != "" {
+			t.Errorf("a key of nothing: %s", key)
+		}
+		token, _, err := mint(t.Context(), Attested{Instance: first, Machine: "w-1", Key: "k1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next.Forget() // it leads now
+		if ask(next, first) != "k1" || ask(next, second) != "" {
+			t.Errorf("the new leader knows %q and %q", ask(next, first), ask(next, second))
+		}
+		// The machine asks again, at the new leader, and gets its own token again.
+		if again, _, err := TokenForAttested(next, cfg)(t.Context(), Attested{Instance: first, Machine: "w-1", Key: "k1"}); err != nil || again != token {
+			t.Errorf("%v: another token for the same machine", err)
+		}
+		reads := 0
+		client.PrependReactor("get", "secrets", func(k8stesting.Action) (bool, runtime.Object, error) { reads++; return false, nil, nil })
+		if ask(next, first) != "k1" || reads > 0 {
+			t.Errorf("%d reads for what is known", reads)
+		}
+		wait(attestedTokenTTL + time.Minute)
+		if key := ask(next, first); key != "" {
+			t.Errorf("the token has ended, and its key %s stands", key)
+		}
+		client.PrependReactor("get", "secrets", func(k8stesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("etcd is away") })
+		next.Forget()
+		if key, err := next.KeyOf(t.Context(), first); err == nil {
+			t.Errorf("%q without a read", key)
+		}
+	})
+}

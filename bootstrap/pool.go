@@ -58,6 +58,10 @@ type Pool struct {
 	used map[string]time.Time // by ID: when the token ends
 	next int                  // an ID is used again as late as can be
 	made map[Attested]string  // the IDs of attested machines' tokens
+	// learnt tells that all IDs were looked at since this agent began to lead: another leader's
+	// tokens are in made, too.
+	learnt bool
+	learns sync.Mutex // held while they are looked at; before mu
 }
 
 // NewPool returns a pool of which nothing is known yet: what is in use shows when it is
@@ -190,6 +194,9 @@ func (p *Pool) look(ctx context.Context, id string, now time.Time) (free bool, e
 		return false, nil
 	case expires(s).After(now):
 		p.use(id, expires(s))
+		if in, key := s.Annotations[InstanceAnnotation], s.Annotations[KeyAnnotation]; in != "" && key != "" {
+			p.remember(Attested{Instance: in, Machine: s.Annotations[MachineAnnotation], Key: key}, id)
+		}
 		return false, nil
 	}
 	if err := remove(ctx, p.client, s); err != nil {
@@ -201,11 +208,53 @@ func (p *Pool) look(ctx context.Context, id string, now time.Time) (free bool, e
 
 // learn looks at every ID of single machines, as a leader has to that made none of them.
 func (p *Pool) learn(ctx context.Context) error {
+	p.learns.Lock()
+	defer p.learns.Unlock()
+	return p.lookAll(ctx)
+}
+
+// Forget has the next question look at every ID: this agent begins to lead, and another one has
+// made tokens meanwhile.
+func (p *Pool) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.learnt = false
+}
+
+// KeyOf is the key that a living token of an instance was made for, by whichever leader; empty:
+// there is none. The first question of a new leader looks at every ID.
+func (p *Pool) KeyOf(ctx context.Context, instance string) (string, error) {
+	p.learns.Lock()
+	defer p.learns.Unlock()
+	p.mu.Lock()
+	learnt := p.learnt
+	p.mu.Unlock()
+	if !learnt {
+		if err := p.lookAll(ctx); err != nil {
+			return "", err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	for m, id := range p.made {
+		if m.Instance == instance && now.Before(p.used[id]) {
+			return m.Key, nil
+		}
+	}
+	return "", nil
+}
+
+// lookAll is learn; the caller holds learns.
+func (p *Pool) lookAll(ctx context.Context) error {
 	for n := publishedSlots; n < poolSize; n++ {
 		if _, err := p.look(ctx, poolID(n), time.Now()); err != nil {
 			return fmt.Errorf("look for tokens of single machines: %w", err)
 		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.learnt = true
 	return nil
 }
 

@@ -65,8 +65,14 @@ func (s Spec) validateToken(bad report) {
 		}
 		return
 	}
-	if why := badEndpoint(j.Attest); why != "" {
-		bad("join.attest", "%q %s: give host:port of the leader's attest listener, for example leader.example.net:6444", j.Attest, why)
+	seen := map[string]bool{}
+	for at := range strings.SplitSeq(j.Attest, ",") {
+		if why := badEndpoint(at); why != "" {
+			bad("join.attest", "%q %s: give host:port of the leader's attest listener, for example leader.example.net:6444; of several leaders each, with commas", at, why)
+		} else if seen[at] {
+			bad("join.attest", "%q stands twice: keep one", at)
+		}
+		seen[at] = true
 	}
 	if s.Cloud != "aws" {
 		bad("join.attest", "only instances of AWS can attest: leave it out on %s", s.Cloud)

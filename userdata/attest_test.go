@@ -134,6 +134,9 @@ func TestValidateAttest(t *testing.T) {
 	}{
 		{"join.token: a machine that attests gets its token from the leader", func(s *Spec) { s.Join.Token = sample().Join.Token }},
 		{`join.attest: "leader" has no port: give host:port of the leader's attest listener`, func(s *Spec) { s.Join.Attest = "leader" }},
+		{`join.attest: "b" has no port`, func(s *Spec) { s.Join.Attest = "a:6444,b" }},
+		{`join.attest: "a:6444" stands twice`, func(s *Spec) { s.Join.Attest = "a:6444,a:6444" }},
+		{`join.attest: "" has no port`, func(s *Spec) { s.Join.Attest = "a:6444," }},
 		{"join.attest: only instances of AWS can attest: leave it out on openstack", func(s *Spec) { s.Cloud = "openstack" }},
 		{"join.caCert: no certificate in PEM", func(s *Spec) { s.Join.CACert = nil }},
 		{"join.caCert: no certificate in PEM", func(s *Spec) { s.Join.CACert = []byte("CA\nreboot\n") }},
@@ -169,6 +172,58 @@ func TestGunzipIsBounded(t *testing.T) {
 		}
 		if out, err := Gunzip(&packed); (err == nil) != fits || fits && len(out) != size {
 			t.Errorf("%d bytes: %d, %v", size, len(out), err)
+		}
+	}
+}
+
+// TestAttestTriesEachLeader: of several leaders one acts, and the machine finds it, whichever it
+// is and whatever the others do; what a leader has judged is not asked of another.
+func TestAttestTriesEachLeader(t *testing.T) {
+	const token = "abcdef.0123456789abcdef"
+	good, standby := "200 JOIN_TOKEN="+token, "429 A0"
+	for name, c := range map[string]struct {
+		list      string
+		addresses map[string]string // what getent tells of a name
+		answers   map[string]string // by host:port; none: nothing answers
+		want      string            // asked of whom, in this order
+		ends      string            // the last word
+	}{
+		"the only one":        {"cp-1:6444", nil, map[string]string{"cp-1:6444": good}, "cp-1:6444", "phase=token"},
+		"the first":           {"cp-1:6444,cp-2:6444", nil, map[string]string{"cp-1:6444": good, "cp-2:6444": standby}, "cp-1:6444", "phase=token"},
+		"the third":           {"cp-1:6444,cp-2:6444,cp-3:6444", nil, map[string]string{"cp-1:6444": standby, "cp-3:6444": good}, "cp-1:6444 cp-2:6444 cp-3:6444", "phase=token"},
+		"a refusal counts":    {"cp-1:6444,cp-2:6444", nil, map[string]string{"cp-1:6444": "403 A12 joined", "cp-2:6444": good}, "cp-1:6444 cp-1:6444", "phase=failed reason=attest rule=A12"},
+		"none":                {"cp-1:6444,cp-2:6444", nil, nil, "cp-1:6444 cp-2:6444 cp-1:6444 cp-2:6444", "phase=failed reason=attest-unreachable"},
+		"all stand by":        {"cp-1:6444,cp-2:6444", nil, map[string]string{"cp-1:6444": standby, "cp-2:6444": standby}, "cp-1:6444 cp-2:6444 cp-1:6444 cp-2:6444", "phase=failed reason=attest rule=A0"},
+		"a bad request ends":  {"cp-1:6444,cp-2:6444", nil, map[string]string{"cp-1:6444": "400 A1"}, "cp-1:6444", "phase=failed reason=attest rule=A1"},
+		"a name of three":     {"k8s.example.net:6444", map[string]string{"k8s.example.net": "10.0.0.1 10.0.0.2 fd00::3"}, map[string]string{"10.0.0.1:6444": standby, "[fd00::3]:6444": good}, "10.0.0.1:6444 10.0.0.2:6444 [fd00::3]:6444", "phase=token"},
+		"a name of one":       {"k8s.example.net:6444", map[string]string{"k8s.example.net": "10.0.0.1"}, map[string]string{"k8s.example.net:6444": good}, "k8s.example.net:6444", "phase=token"},
+		"an address and name": {"[fd00::1]:6444,cp-2:6444", nil, map[string]string{"cp-2:6444": good}, "[fd00::1]:6444 cp-2:6444", "phase=token"},
+	} {
+		for _, sh := range []string{"sh", "bash"} {
+			dir := t.TempDir()
+			script := "set -eu\nphase() { echo \"phase=$*\"; }\ndie() { phase \"failed $*\"; exit 1; }\nlate() { false; }\n" + AttestSteps + `
+getent() { # one line for each kind of socket, as the real one
+  [ "$1" = ahosts ] || exit 2
+  case $2 in
+`
+			for host, list := range c.addresses {
+				script += "  " + host + ") for a in " + list + "; do printf '%-15s %s %s\\n' \"$a\" STREAM x; printf '%-15s %s\\n' \"$a\" DGRAM; done ;;\n"
+			}
+			script += "  *) return 2 ;;\n  esac\n}\nattest_key() { :; }\nattest_once() {\n  echo \"$at\" >>" + dir + "/asked\n  case $at in\n"
+			for at, answer := range c.answers {
+				status, text, _ := strings.Cut(answer, " ")
+				script += "  '" + at + "') status=" + status + " answer='" + text + "' ;;\n"
+			}
+			script += "  *) return 1 ;;\n  esac\n}\nJOIN_ATTEST='" + c.list + "' JOIN_ATTEST_TRIES=2 JOIN_PAUSE=0\nattest\n[ \"$JOIN_TOKEN\" = " + token + " ]\n"
+			out, err := exec.Command(sh, "-c", script).CombinedOutput()
+			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+			if last := lines[len(lines)-1]; last != c.ends || (err == nil) != (c.ends == "phase=token") {
+				t.Errorf("%s, %s: %v\n%s", name, sh, err, out)
+			}
+			asked, _ := os.ReadFile(dir + "/asked")
+			if got := strings.Join(strings.Fields(string(asked)), " "); got != c.want {
+				t.Errorf("%s, %s: asked %s, want %s", name, sh, got, c.want)
+			}
 		}
 	}
 }

@@ -59,7 +59,7 @@ type Join struct {
 	Endpoint     string   // host:port of the API server
 	Token        string   // bootstrap token, "abcdef.0123456789abcdef", or TokenPlaceholder; empty with Attest
 	CACertHashes []string // "sha256:" and 64 hex digits; any one of them may match
-	// Attest is host:port of the leader's attest listener: the machine proves there which
+	// Attest is host:port of the leader's attest listener, or of each leader's with commas between them: the machine proves there which
 	// instance it is and gets a token of its own (docs/attested-join.md). CACert holds the
 	// cluster's CA certificates in PEM, by which it knows the listener. AWS only.
 	Attest string

@@ -41,12 +41,15 @@ type Joined struct {
 	Key  string // that a certificate was issued to; empty: none
 }
 
-// Deps is what the listener works with. All are needed but Metrics, StateDir and STS.
+// Deps is what the listener works with. All are needed but Attested, Metrics, StateDir and STS.
 type Deps struct {
 	// Groups returns the managed groups, read at most maxAge ago.
 	Groups func(ctx context.Context, maxAge time.Duration) ([]cluster.NodeGroup, error)
 	// Joined tells whether an instance has joined.
 	Joined func(cluster.Instance) (Joined, error)
+	// Attested is the key that an instance was attested with at another leader, as far as its token
+	// lives; empty: none is known. nil: there is no other leader.
+	Attested func(context.Context, cluster.InstanceID) (key string, err error)
 	// Mint makes a token for a machine, or returns the one that lives.
 	Mint func(context.Context, Machine) (Token, error)
 	// Clusters are the hashes of the cluster's CAs.
@@ -296,7 +299,10 @@ func (s *Server) admit(ctx context.Context, instance string, f Facts) (Token, er
 		if err != nil {
 			return Token{}, &refusal{Verdict{Rule: "A12", Why: "who has joined cannot be seen: " + err.Error(), Later: true}}
 		}
-		f.Node, f.Issued, f.Attested = joined.Node, joined.Key, s.ledger.key(instance)
+		f.Node, f.Issued = joined.Node, joined.Key
+		if f.Attested, err = s.firstKey(ctx, instance, in.ID); err != nil {
+			return Token{}, &refusal{Verdict{Rule: "A13", Why: "with which key the instance was attested cannot be seen: " + err.Error(), Later: true}}
+		}
 	}
 	if v := Decide(instance, f); v.Rule != "" {
 		return Token{}, &refusal{v}
@@ -315,6 +321,14 @@ func (s *Server) admit(ctx context.Context, instance string, f Facts) (Token, er
 	s.deps.Log.WithFields(logrus.Fields{"instance": string(in.ID), "group": string(groups.ID), "expires": token.Expires.UTC().Format(time.RFC3339)}).
 		Info("a machine has attested: it gets a join token of its own")
 	return token, nil
+}
+
+// firstKey is the key that the instance was attested with, here or at another leader.
+func (s *Server) firstKey(ctx context.Context, instance string, id cluster.InstanceID) (string, error) {
+	if key := s.ledger.key(instance); key != "" || s.deps.Attested == nil {
+		return key, nil
+	}
+	return s.deps.Attested(ctx, id)
 }
 
 // find reads the inventory, and reads it anew for an instance that it does not list: a

@@ -48,7 +48,7 @@ func newUserdataFlags(c *cobra.Command) *userdataFlags {
 	f.flags.StringVar(&f.version, "kubernetes-version", "", "`version` to install where it is missing, for example v1.36.3 (default JOIN_KUBERNETES_VERSION)")
 	f.server.Declare(c)
 	f.flags.StringVar(&f.endpoint, "endpoint", "", "`host:port` of the API server (default JOIN_ENDPOINT)")
-	f.flags.StringVar(&f.attest, "attest", "", "`host:port` of the leader's attest listener: the machine proves there which instance it is and gets its join token, and the user data holds no secret (AWS only)")
+	f.flags.StringVar(&f.attest, "attest", "", "`host:port` of the leader's attest listener, of several leaders each with commas: the machine proves there which instance it is and gets its join token, and the user data holds no secret (AWS only)")
 	f.flags.StringVar(&f.caFile, "ca-file", attest.AuthorityFile, "with --attest, `file` with the cluster's CA certificate, which signed the listener's")
 	f.flags.StringVar(&f.dns, "cluster-dns", "", "comma-separated `addresses` of the cluster's DNS (default the cluster's own setting)")
 	f.flags.StringVar(&f.system, "os", "", "operating `system` of the image: "+strings.Join(userdata.Systems(), ", ")+" (default a script that finds out at boot)")

@@ -219,3 +219,25 @@ func TestManyKeysAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestANewLeaderKnowsTheFirstKey: a leader that has attested nobody refuses a second key of an
+// instance which has attested at the old leader, and gives the first key its token again.
+func TestANewLeaderKnowsTheFirstKey(t *testing.T) {
+	r := newRig(t, 1, nil)
+	id := r.victim(0)
+	status, first := r.join(0, id)
+	if status != 200 {
+		t.Fatal(describe(status, first))
+	}
+	r.newPool()
+	r.again(t)
+	c := r.machine(1)
+	s := r.signing(r.credentials(id), r.nonce(c))
+	s.key = strings.Repeat("cd", 32)
+	if status, answer := r.post(c, s.sign(t)); status != 403 || !strings.HasPrefix(answer, "A13 ") {
+		t.Errorf("another key: %s", describe(status, answer))
+	}
+	if status, again := r.join(0, id); status != 200 || again != first {
+		t.Errorf("the first key: %s, want %s", describe(status, again), first)
+	}
+}

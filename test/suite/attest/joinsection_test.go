@@ -31,9 +31,14 @@ if [ ! -e "$SEEN/again" ]; then : >"$SEEN/again"; exit 1; fi
 // key that the kubelet finds, also after a join that failed and a reset.
 func TestRenderedJoinSectionAttests(t *testing.T) {
 	r := newRig(t, 2, nil)
+	// Of three leaders one acts: one stands by, and one is not there.
+	acts, last := r.address, r.stop
+	r.stop, r.deps.MayAct = nil, func() (bool, string) { return false, "standing by" }
+	r.again(t)
+	t.Cleanup(last)
 	script, err := userdata.Render(userdata.Spec{
 		Cloud: "aws", KubernetesVersion: "v1.36.3", Reservation: userdata.DefaultReservation(),
-		Join: userdata.Join{Endpoint: "127.0.0.1:6443", CACertHashes: []string{r.hash}, Attest: r.address, CACert: r.caPEM},
+		Join: userdata.Join{Endpoint: "127.0.0.1:6443", CACertHashes: []string{r.hash}, Attest: r.address + ",127.0.0.1:1," + acts, CACert: r.caPEM},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -68,6 +68,7 @@ type rig struct {
 	minted  int
 	asked   []time.Duration // how long STS took
 	replies http.Handler    // instead of STS
+	pool    *bootstrap.Pool
 	mint    func(context.Context, bootstrap.Attested) (string, time.Time, error)
 }
 
@@ -168,6 +169,12 @@ func (r *rig) wire(cfg attest.Config) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			return r.joined[in.ID], nil
+		},
+		Attested: func(ctx context.Context, id cluster.InstanceID) (string, error) {
+			r.mu.Lock()
+			pool := r.pool
+			r.mu.Unlock()
+			return pool.KeyOf(ctx, string(id))
 		},
 		Mint: func(ctx context.Context, m attest.Machine) (attest.Token, error) {
 			r.mu.Lock()
@@ -416,9 +423,15 @@ func (r *rig) freshPool() {
 			r.t.Fatal(err)
 		}
 	}
+	r.newPool()
+}
+
+// newPool is that of a leader which has made no token.
+func (r *rig) newPool() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mint = bootstrap.TokenForAttested(bootstrap.NewPool(kubetest.Client(r.client)), bootstrap.Config{TokenTTL: 24 * time.Hour, TokenGroups: []string{bootstrap.WorkersGroup}})
+	r.pool = bootstrap.NewPool(kubetest.Client(r.client))
+	r.mint = bootstrap.TokenForAttested(r.pool, bootstrap.Config{TokenTTL: 24 * time.Hour, TokenGroups: []string{bootstrap.WorkersGroup}})
 }
 
 func (r *rig) tokens() []corev1.Secret {
