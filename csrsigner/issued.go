@@ -24,6 +24,9 @@ import (
 func (s *Service) gatherIssued(ctx context.Context, i cluster.Instance, req rules.Request, f *rules.Facts) {
 	names := nodeNamesOf(i)
 	f.Join.Issued = s.issued(i, names, req)
+	if f.Join.Issued == nil && f.Join.Fault == "" {
+		f.Join.Fault = s.ledger.gap(i.Created)
+	}
 	f.Join.Bearers = s.bearers(i.ID)
 	f.Join.Rivals = s.rivals(ctx, i, names, req, f.Join.Token)
 }

@@ -28,6 +28,9 @@ type ledger struct {
 	mu      sync.Mutex
 	entries map[cluster.InstanceID]rules.Issue
 	grants  map[string][]rules.Issue // by Node name
+	// since is from when on this agent has seen every approval, leading or not; zero: always.
+	// seen is when it was last written down that it still does.
+	since, seen time.Time
 }
 
 const (
@@ -40,12 +43,20 @@ const (
 	// grantsKept is how many approvals are kept for one name: a kubelet that lives renews
 	// its certificate with a new key each time, and the first proves as much as the last.
 	grantsKept = 8
+	// approvedKept is how long the API server has an approved request for an agent that begins to
+	// watch: an hour (csrcleaner of kube-controller-manager), less what clocks differ by.
+	approvedKept = 55 * time.Minute
+	// noteEvery is how often the ledger is told that the agent watches: a stop that is longer than
+	// approvedKept leaves a gap.
+	noteEvery = 10 * time.Minute
 )
 
 type ledgerFile struct {
 	Version int                                `json:"version"`
 	Joined  map[cluster.InstanceID]rules.Issue `json:"joined"`
 	Granted map[string][]rules.Issue           `json:"granted,omitempty"`
+	Since   time.Time                          `json:"since,omitzero"`
+	Seen    time.Time                          `json:"seen,omitzero"`
 }
 
 // openLedger reads the ledger of dir, and removes what a crash left beside it. A torn or
@@ -60,6 +71,9 @@ func openLedger(dir string, log *logrus.Entry) *ledger {
 	if err != nil {
 		log.WithFields(logrus.Fields{"rule": "J13", "why": err.Error()}).Warn("the ledger of joined machines cannot be read whole")
 	}
+	if l.since, l.seen = file.Since, file.Seen; file.Version == 0 { // a new one, or one that was set aside
+		l.since = time.Now()
+	}
 	if file.Joined != nil {
 		l.entries = file.Joined
 	}
@@ -67,6 +81,29 @@ func openLedger(dir string, log *logrus.Entry) *ledger {
 		l.grants = file.Granted
 	}
 	return l
+}
+
+// watches notes that this agent sees every approval from now on, or still does.
+func (l *ledger) watches(now time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.seen.IsZero() && now.Sub(l.seen) > approvedKept-noteEvery {
+		l.since = now // it was away, and what was approved first is forgotten by the API server
+	}
+	l.seen = now
+	return l.write(l.entries, l.grants)
+}
+
+// gap says why it is not known whether an instance that was launched then has a certificate; empty:
+// it is known. Another agent may have approved one before this agent watched.
+func (l *ledger) gap(launched time.Time) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if launched.IsZero() || !launched.Add(approvedKept).Before(l.since) {
+		return ""
+	}
+	return fmt.Sprintf("this agent has seen approvals since %s, and the API server keeps an approved request for an hour: whether another agent has let the instance in before is not known (launched %s)",
+		l.since.UTC().Format(time.RFC3339), launched.UTC().Format(time.RFC3339))
 }
 
 func (l *ledger) of(id cluster.InstanceID) *rules.Issue {
@@ -153,7 +190,7 @@ func (l *ledger) prune(groups []cluster.NodeGroup, now time.Time) {
 
 func (l *ledger) write(next map[cluster.InstanceID]rules.Issue, grants map[string][]rules.Issue) error {
 	if l.path != "" {
-		data, err := json.Marshal(ledgerFile{Version: ledgerVersion, Joined: next, Granted: grants})
+		data, err := json.Marshal(ledgerFile{Version: ledgerVersion, Joined: next, Granted: grants, Since: l.since, Seen: l.seen})
 		if err == nil {
 			err = os.MkdirAll(filepath.Dir(l.path), 0o700)
 		}

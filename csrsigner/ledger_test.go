@@ -128,3 +128,46 @@ func TestLedgerLearns(t *testing.T) {
 		t.Errorf("after a day: %+v %+v", l.granted("n1"), l.granted("n2"))
 	}
 }
+
+// TestLedgerKnowsItsGap: an agent that is new, or was away, knows of which machines it cannot tell
+// whether another agent has let them in.
+func TestLedgerKnowsItsGap(t *testing.T) {
+	dir := t.TempDir()
+	logger, _ := logtest.NewNullLogger()
+	open := func(now time.Time) *ledger {
+		l := openLedger(dir, logrus.NewEntry(logger))
+		if l.seen.IsZero() {
+			l.since = now // the test's own time
+		}
+		if err := l.watches(now); err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	gaps := func(l *ledger, launched time.Time, want bool) {
+		t.Helper()
+		if got := l.gap(launched); (got != "") != want {
+			t.Errorf("launched %s, watched since %s: %q", launched, l.since, got)
+		}
+	}
+	l := open(noon)
+	gaps(l, noon.Add(-time.Hour), true)
+	gaps(l, noon.Add(-approvedKept), false) // its approval is there still
+	gaps(l, noon, false)
+	gaps(l, time.Time{}, false) // the cloud has no launch times
+	if err := l.watches(noon.Add(noteEvery)); err != nil {
+		t.Fatal(err)
+	}
+	l = open(noon.Add(noteEvery + 30*time.Minute)) // a short stop
+	gaps(l, noon.Add(-time.Hour), true)
+	gaps(l, noon.Add(-time.Minute), false)
+	later := noon.Add(3 * time.Hour) // a long one
+	l = open(later)
+	gaps(l, later.Add(-time.Hour), true)
+	gaps(l, later.Add(-time.Minute), false)
+	// The file of an older version: what it has seen it has seen.
+	if err := os.WriteFile(filepath.Join(dir, "joined.json"), []byte(`{"version":1,"joined":{}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gaps(openLedger(dir, logrus.NewEntry(logger)), noon.Add(-24*time.Hour), false)
+}

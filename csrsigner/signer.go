@@ -241,7 +241,7 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 		return nil
 	}
 	slots := make(chan struct{}, workers)
-	var swept, counted time.Time
+	var swept, counted, noted time.Time
 	pruned := time.Now()
 	for ctx.Err() == nil {
 		beat()
@@ -250,6 +250,12 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 		if now.Sub(counted) >= countEvery {
 			counted = now
 			s.ring()
+		}
+		if s.ledger != nil && now.Sub(noted) >= noteEvery {
+			noted = now
+			if err := s.ledger.watches(now); err != nil {
+				s.log.WithError(err).Warn("that approvals are watched is not kept: after a restart machines that were launched an hour before are held")
+			}
 		}
 		if may, _ := s.deps.MayAct(); !may {
 			if s.ledger != nil && now.Sub(pruned) >= ledgerKeep {

@@ -170,6 +170,30 @@ func TestThiefBesideKubeadmsToken(t *testing.T) {
 	})
 }
 
+// TestNewLeaderHoldsWhatItCannotKnow: a leader without memory lets in no machine that was launched
+// more than an hour before it began to watch, by another key than one it knows: the old leader may
+// have let the machine in. A machine that was launched later joins.
+func TestNewLeaderHoldsWhatItCannotKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{}
+		c.launch()
+		c.group.Instances[0].Created = time.Now().Add(-70 * time.Minute)
+		loop(t, c, closing(t.TempDir()), func(client *fake.Clientset, s *Service) {
+			create(t, client, joining(t, "late", host))
+			wait(time.Minute)
+			held(t, client, s, "late", "J13", "whether another agent has let the instance in before is not known")
+		})
+		c.group.Instances[0].Created = time.Now().Add(-50 * time.Minute)
+		loop(t, c, closing(t.TempDir()), func(client *fake.Clientset, _ *Service) {
+			create(t, client, joining(t, "in-time", host))
+			wait(time.Minute)
+			if got := condition(t, client, "in-time"); got != "approved" {
+				t.Errorf("it is %q", got)
+			}
+		})
+	})
+}
+
 // TestStandbyLearns: a standby sees what the leader approves, and knows it when it leads,
 // although it never wrote anything and the API server has forgotten it.
 func TestStandbyLearns(t *testing.T) {
