@@ -27,6 +27,7 @@ type Options struct {
 	AdminConf string
 	Set       []Setting // variables of agent.env
 	Renew     bool      // the certificates alone
+	Publish   bool      // make this machine's settings those that further leaders get
 	// The following stay at an uninstallation.
 	KeepConfig, KeepState, KeepCluster bool
 }
@@ -63,6 +64,13 @@ func Install(ctx context.Context, h Host, o Options, now time.Time) ([]Step, err
 	if err != nil {
 		return nil, err
 	}
+	var others shared
+	if !o.Renew {
+		if others, err = readShared(ctx, client); err != nil {
+			return nil, err
+		}
+		o.Set = beside(o.Set, others.env)
+	}
 	listener, err := h.listener(o.Set, now)
 	if err != nil {
 		return nil, err
@@ -70,7 +78,7 @@ func Install(ctx context.Context, h Host, o Options, now time.Time) ([]Step, err
 	if o.Renew {
 		return append([]Step{h.certificate(client, admin, now)}, listener...), nil
 	}
-	settings, err := h.environment(ctx, o, client)
+	settings, err := h.settings(ctx, o, client, others)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +96,7 @@ func Install(ctx context.Context, h Host, o Options, now time.Time) ([]Step, err
 	}
 	steps := []Step{h.user(), h.directory(), cluster}
 	steps = append(steps, credential...)
-	steps = append(append(steps, settings), listener...)
+	steps = append(append(steps, settings...), listener...)
 	steps = append(steps, h.link())
 	steps = append(steps, unitFiles...)
 	// A new certificate needs no restart: client-go reads its file again.
@@ -160,10 +168,10 @@ func Uninstall(ctx context.Context, h Host, o Options) ([]Step, error) {
 // statusPage is the ConfigMap that Cluster Autoscaler and the agent report in.
 const statusPage = "cluster-autoscaler-status"
 
-// leavings is the step that deletes the agent's Lease, join tokens, join information and
-// status page in kube-system. A status page that a Cluster Autoscaler writes stays.
+// leavings is the step that deletes the agent's Lease, join tokens, join information,
+// status page and published settings in kube-system. A status page that a Cluster Autoscaler writes stays.
 func leavings(client *kube.Client) Step {
-	return change("cluster", "delete the agent's Lease, join tokens, join information and status page in kube-system", func(ctx context.Context) error {
+	return change("cluster", "delete the agent's Lease, join tokens, join information, status page and published settings in kube-system", func(ctx context.Context) error {
 		const ns = "kube-system"
 		core, all := client.CoreV1(), metav1.DeleteOptions{}
 		errs := []error{ignoreNotFound(client.CoordinationV1().Leases(ns).Delete(ctx, User, all))}
@@ -172,7 +180,7 @@ func leavings(client *kube.Client) Step {
 		if ours {
 			err = core.ConfigMaps(ns).Delete(ctx, statusPage, all)
 		}
-		errs = append(errs, ignoreNotFound(err))
+		errs = append(errs, ignoreNotFound(err), ignoreNotFound(core.ConfigMaps(ns).Delete(ctx, sharedName, all)))
 		info, err := core.Secrets(ns).Get(ctx, secret.Name, metav1.GetOptions{})
 		if err == nil && info.Labels[secret.Label] != "" {
 			err = core.Secrets(ns).Delete(ctx, secret.Name, all)

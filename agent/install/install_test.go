@@ -70,7 +70,7 @@ func TestRefusals(t *testing.T) {
 // TestSecretsAreNotShown: another program's variable is named without its value.
 func TestSecretsAreNotShown(t *testing.T) {
 	h := bare(t)
-	step, err := h.environment(t.Context(), Options{Set: []Setting{{"AUTOSCALER_PROVIDER", "nova"}, {"AWS_SECRET_ACCESS_KEY", "s3cret"}}}, nil)
+	step, _, err := h.environment(t.Context(), Options{Set: []Setting{{"AUTOSCALER_PROVIDER", "nova"}, {"AWS_SECRET_ACCESS_KEY", "s3cret"}}}, nil)
 	if err != nil || strings.Contains(step.Text, "s3cret") || !strings.Contains(step.Text, "AWS_SECRET_ACCESS_KEY") || !strings.Contains(step.Text, "AUTOSCALER_PROVIDER=nova") {
 		t.Errorf("%q, %v", step.Text, err)
 	}

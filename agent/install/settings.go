@@ -26,21 +26,39 @@ type Setting struct{ Name, Value string }
 // is not answered.
 const metadataWithin = 2 * time.Second
 
-// environment is the step to agent.env: the settings of the operator and the settings that were found, with
-// each line that is there already left as it is.
-func (h Host) environment(ctx context.Context, o Options, client *kube.Client) (Step, error) {
+// settings are the steps to agent.env and groups.yaml, and to what further leaders get of them.
+func (h Host) settings(ctx context.Context, o Options, client *kube.Client, others shared) ([]Step, error) {
+	step, text, err := h.environment(ctx, o, client)
+	if err != nil {
+		return nil, err
+	}
+	has, err := h.effective(o.Set)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := h.groupsSteps(others, has)
+	if err != nil {
+		return nil, err
+	}
+	share, err := h.share(client, others, text, o.Publish)
+	return append(append([]Step{step}, steps...), share), err
+}
+
+// environment is the step to agent.env, and the text that it will have: the settings of the operator,
+// of another leader and those that were found, with each line that is there already left as it is.
+func (h Host) environment(ctx context.Context, o Options, client *kube.Client) (step Step, text string, err error) {
 	data, err := h.readIf(envFile)
 	if err != nil {
-		return Step{}, err
+		return Step{}, "", err
 	}
 	if data == nil {
 		if data, err = units.Files.ReadFile("agent.env.example"); err != nil {
-			return Step{}, err // it is compiled in
+			return Step{}, "", err // it is compiled in
 		}
 	}
 	vars, err := config.ParseEnvFile(string(data))
 	if err != nil {
-		return Step{}, fmt.Errorf("%s: %w", envFile, err)
+		return Step{}, "", fmt.Errorf("%s: %w", envFile, err)
 	}
 	has := map[string]string{}
 	for _, v := range append(vars, pairs(o.Set)...) {
@@ -48,25 +66,25 @@ func (h Host) environment(ctx context.Context, o Options, client *kube.Client) (
 	}
 	found, err := detect(ctx, client, has)
 	if err != nil {
-		return Step{}, err
+		return Step{}, "", err
 	}
-	text := string(data)
+	text = string(data)
 	var names []string
 	for _, s := range append(slices.Clone(o.Set), found...) {
 		after, err := config.SetInEnvFile(text, s.Name, s.Value)
 		if err != nil {
-			return Step{}, err
+			return Step{}, "", err
 		}
 		if after != text {
 			names = append(names, s.shown())
 		}
 		text = after
 	}
-	step := h.write("settings", envFile, []byte(text), 0o640)
+	step = h.write("settings", envFile, []byte(text), 0o640)
 	if step.do != nil && len(names) > 0 {
 		step.Text += ": " + strings.Join(names, ", ")
 	}
-	return step, nil
+	return step, text, nil
 }
 
 // shown is the setting for a person. The value of another program's variable may be secret.

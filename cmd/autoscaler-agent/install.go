@@ -28,7 +28,9 @@ func installCommand() *cobra.Command {
 with this binary's path, the Kubernetes rights and policies, a kubeconfig of its own
 that the cluster signs for a year, its weekly renewal, agent.env from what is found,
 and where it names an attest listener that listener's certificate, which the cluster's
-CA signs. Then check. The service is not started; one that runs is restarted when
+CA signs. On the second and third leader of a cluster it takes settings and groups.yaml
+from what the first one has published (ConfigMap kube-system/autoscaler-agent-settings);
+variables of other programs, which may be secrets, are not published. Then check. The service is not started; one that runs is restarted when
 something changed. What is in place already stays as it is.`,
 		Example: `  sudo autoscaler-agent install --dry-run
   sudo autoscaler-agent install
@@ -41,6 +43,7 @@ something changed. What is in place already stays as it is.`,
 	installFlags(c, &o)
 	output, dry := outputFlag(c), c.Flags().Bool("dry-run", false, "print every step and change nothing")
 	set := c.Flags().StringArray("set", nil, "write `NAME=VALUE` into agent.env, unless it sets NAME already; may be repeated")
+	c.Flags().BoolVar(&o.Publish, "publish", false, "make this machine's settings and groups.yaml those that further leaders get, in place of what another leader has published")
 	c.Flags().BoolVar(&o.Renew, "renew", false, "renew the client certificate, and that of the attest listener, if less than a third of its time is left, and do nothing else")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		for _, pair := range *set {
