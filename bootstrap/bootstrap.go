@@ -116,6 +116,7 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 	tries := 0
 	for ctx.Err() == nil {
 		wait := min(s.cfg.ttl()/4, longestWait)
+		led, _ := s.deps.MayAct()
 		err := s.round(ctx)
 		if err != nil && ctx.Err() == nil {
 			wait = min(wait, firstRetry<<min(tries, 10), lastRetry)
@@ -127,25 +128,25 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 			tries, s.complaint = 0, ""
 		}
 		beat()
-		s.rest(ctx, wait)
+		s.rest(ctx, wait, led)
 	}
 	return nil
 }
 
-// rest waits, and ends early when the published file is no longer as it was left, or
-// machines begin or cease to come.
-func (s *Service) rest(ctx context.Context, wait time.Duration) {
+// rest waits, and ends early when the published file is no longer as it was left, machines begin or
+// cease to come, or this agent begins to lead: what the last leader left unfinished is its own now.
+func (s *Service) rest(ctx context.Context, wait time.Duration, led bool) {
 	left, err := os.Stat(s.cfg.File)
-	if (s.cfg.File == "" || err != nil) && !s.onDemand() {
-		sleep(ctx, wait)
-		return
-	}
+	watched := s.cfg.File != "" && (err == nil || s.onDemand())
 	for until := time.Now().Add(wait); ctx.Err() == nil && time.Now().Before(until); {
 		sleep(ctx, min(lookEvery, time.Until(until)))
 		if s.onDemand() && (s.coming().Machines > 0) != s.wanted {
 			return
 		}
-		if s.cfg.File == "" {
+		if leads, _ := s.deps.MayAct(); leads && !led {
+			return
+		}
+		if !watched {
 			continue
 		}
 		now, err := os.Stat(s.cfg.File)

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -357,4 +358,41 @@ func TestLoopRegroupsTheSameToken(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestANewLeaderMakesTheTokenAtOnce: an agent that begins to lead does what the last leader left
+// undone within seconds, and not after its rest as a standby.
+func TestANewLeaderMakesTheTokenAtOnce(t *testing.T) {
+	for name, file := range map[string]bool{"with a file": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var leads atomic.Bool
+				leads.Store(true)
+				bubble(t, "https://api.example.com:6443", func(c *Config, d *Deps) {
+					d.MayAct = func() (bool, string) { return leads.Load(), "standing by" }
+					if !file {
+						c.File = ""
+					}
+				}, func(client *fake.Clientset, _ *Service) {
+					wait(time.Second)
+					sign(t, client)
+					wait(2 * time.Minute)
+					leads.Store(false)
+					wait(2*time.Minute + 5*time.Second) // in the middle of a rest of a minute
+					list, err := client.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{})
+					if err != nil || len(list.Items) != 1 {
+						t.Fatalf("%d tokens, %v", len(list.Items), err)
+					}
+					if err := client.CoreV1().Secrets("kube-system").Delete(t.Context(), list.Items[0].Name, metav1.DeleteOptions{}); err != nil {
+						t.Fatal(err)
+					}
+					leads.Store(true)
+					wait(2 * lookEvery)
+					if n := tokens(t, client); n != 1 {
+						t.Errorf("%d tokens", n)
+					}
+				})
+			})
+		})
+	}
 }

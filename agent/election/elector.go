@@ -58,8 +58,8 @@ func (g *Leadership) hold(ctx context.Context, lock *leaseLock) {
 			return
 		}
 		renewed := lock.attempt(ctx)
-		holder := lock.holder()
-		g.follow(holder)
+		holder, until := lock.holder()
+		g.follow(holder, until)
 		if !renewed && (holder != "" && holder != g.deps.Identity || !g.mayHold()) {
 			return
 		}

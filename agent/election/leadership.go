@@ -54,6 +54,7 @@ type Leadership struct {
 	leading    bool
 	renewed    time.Time // when the last attempt began that got or kept the Lease
 	holder     string
+	heldUntil  time.Time     // when the holder's Lease runs out, by this machine's clock
 	err        error         // of the last attempt at the Lease
 	other      string        // who holds OtherLease
 	otherSeen  time.Time     // when its renewal was last seen
@@ -78,10 +79,14 @@ func (g *Leadership) MayAct() (bool, string) {
 		// Lease that another agent may hold by now; so does one whose attempts hang.
 		return false, fmt.Sprintf("Lease %s/%s was last renewed at %s", g.cfg.Namespace, g.cfg.Name, g.renewed.UTC().Format(time.RFC3339))
 	}
-	if g.holder != "" && g.holder != g.deps.Identity {
-		return false, fmt.Sprintf("standing by: %s holds Lease %s/%s", g.holder, g.cfg.Namespace, g.cfg.Name)
-	}
 	why := fmt.Sprintf("waiting for Lease %s/%s", g.cfg.Namespace, g.cfg.Name)
+	if g.holder != "" && g.holder != g.deps.Identity {
+		if time.Now().Before(g.heldUntil) {
+			return false, fmt.Sprintf("standing by: %s holds Lease %s/%s", g.holder, g.cfg.Namespace, g.cfg.Name)
+		}
+		// It should be this agent's by now. What keeps it from that is the error, if there is one.
+		why = fmt.Sprintf("waiting for Lease %s/%s: %s has not renewed it, and its time ended at %s", g.cfg.Namespace, g.cfg.Name, g.holder, g.heldUntil.UTC().Format(time.RFC3339))
+	}
 	if !g.loaded() {
 		why = fmt.Sprintf("reading the cluster; then Lease %s/%s is asked for", g.cfg.Namespace, g.cfg.Name)
 	}
@@ -232,10 +237,10 @@ func (g *Leadership) stopped(asked bool) {
 	}
 }
 
-func (g *Leadership) follow(holder string) {
+func (g *Leadership) follow(holder string, until time.Time) {
 	g.mu.Lock()
 	news := g.holder != holder
-	g.holder = holder
+	g.holder, g.heldUntil = holder, until
 	g.mu.Unlock()
 	if news && holder != "" && holder != g.deps.Identity {
 		g.deps.Log.WithField("holder", holder).Debug("another agent holds the Lease: standing by") // the line of systemd says it, too

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -93,5 +94,47 @@ func TestAFrozenProcessDoesNotBelieveInItsLease(t *testing.T) {
 	g.kept(time.Now().Add(-g.cfg.RenewDeadline))
 	if ok, why := g.MayAct(); ok || !strings.Contains(why, "last renewed") {
 		t.Errorf("acting on an old Lease: %v %q", ok, why)
+	}
+}
+
+// TestAStandbyThatShouldLead: an agent stands by while another one renews its Lease, and does not say
+// so of a Lease that has run out and that it does not get.
+func TestAStandbyThatShouldLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &leaseStore{}
+		heldBy(store, "b", time.Now())
+		g, end := elect("a", store, never, func(d *Deps) { d.Loaded = make(chan struct{}) }) // it never asks
+		defer end()
+		time.Sleep(5 * time.Second)
+		if _, why := g.MayAct(); why != "standing by: b holds Lease kube-system/autoscaler-agent" {
+			t.Errorf("beside a living leader: %q", why)
+		}
+		time.Sleep(time.Minute)
+		if _, why := g.MayAct(); !strings.HasPrefix(why, "reading the cluster; then Lease") {
+			t.Errorf("beside a dead leader, and not loaded: %q", why)
+		}
+	})
+	// An agent that may read the Lease and not write it.
+	client := fake.NewClientset()
+	holder, lasts, renewed := "b", int32(1), metav1.NewMicroTime(time.Now())
+	if _, err := client.CoordinationV1().Leases("kube-system").Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "autoscaler-agent"},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &lasts, RenewTime: &renewed}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("rbac: not allowed")
+	})
+	g := testLeadership(client)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx, func() {}) }()
+	eventually(t, "standing by", func() bool { _, why := g.MayAct(); return strings.HasPrefix(why, "standing by: b holds Lease") })
+	eventually(t, "waiting", func() bool {
+		_, why := g.MayAct()
+		return strings.Contains(why, "b has not renewed it, and its time ended at ") && strings.Contains(why, "not allowed")
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

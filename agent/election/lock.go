@@ -54,11 +54,15 @@ func (l *leaseLock) forget() {
 	l.lease = nil
 }
 
-// holder is who held the Lease when it was last read or written.
-func (l *leaseLock) holder() string {
+// holder is who held the Lease when it was last read or written, and until when that holds.
+func (l *leaseLock) holder() (who string, until time.Time) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
-	return holderOf(l.lease)
+	who = holderOf(l.lease)
+	if who != "" {
+		until = l.runsOut()
+	}
+	return who, until
 }
 
 func holderOf(lease *coordinationv1.Lease) string {
@@ -69,9 +73,15 @@ func holderOf(lease *coordinationv1.Lease) string {
 }
 
 // valid tells whether the Lease that was last read or written may still be held.
-func (l *leaseLock) valid() bool {
+func (l *leaseLock) valid() bool { return time.Now().Before(l.runsOut()) }
+
+// runsOut is when the Lease that was last read or written ends if nobody renews it.
+func (l *leaseLock) runsOut() time.Time {
 	d := l.lease.Spec.LeaseDurationSeconds
-	return d != nil && time.Now().Before(l.seen.Add(time.Duration(*d)*time.Second))
+	if d == nil {
+		return time.Time{}
+	}
+	return l.seen.Add(time.Duration(*d) * time.Second)
 }
 
 // attempt gets or renews the Lease; false: another agent holds it, or the API server did
