@@ -158,7 +158,16 @@ func (r *rig) check(t *testing.T, c *worker.Container) string {
 // leader renders, boots and runs the script, as docs/leader.md does.
 func (r *rig) leader(t *testing.T) *worker.Container {
 	t.Helper()
-	hook := r.hook(t, "10.244.0.0/24", r.archives, "echo 'failCgroupV1: false' >>/etc/kubernetes/kubeadm-init.yaml")
+	hook := r.hook(t, "10.244.0.0/24", r.archives, onCgroupV1)
+	return r.leaderWith(t, "leader", hook)
+}
+
+// onCgroupV1 is for the kubelets of this host.
+const onCgroupV1 = "echo 'failCgroupV1: false' >>/etc/kubernetes/kubeadm-init.yaml"
+
+// leaderWith is leader with a hook and a name of the caller's.
+func (r *rig) leaderWith(t *testing.T, name, hook string) *worker.Container {
+	t.Helper()
 	args := append([]string{"leader-config", "--endpoint", endpoint, "--kubernetes-version", r.parts.Kubernetes, "--os", "debian", "--network", "none",
 		"--cert-san", address, "--image-pull-policy", "Never", "--ignore-preflight-errors", "SystemVerification,Mem,NumCPU", "--before-init", hook}, r.downloads()...)
 	script, err := exec.Command(filepath.Join(r.programs, "autoscaler-agent"), args...).Output()
@@ -170,12 +179,9 @@ func (r *rig) leader(t *testing.T) *worker.Container {
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
-	c := r.machine(t, "leader", "leader", address, func(c *worker.Container) error {
+	c := r.machine(t, name, name, address, func(c *worker.Container) error {
 		return errors.Join(c.Write("/root/leader.sh", script, 0o600), c.Write("/root/autoscaler-agent-linux-amd64", agent, 0o755), c.Write("/etc/cloud/cloud-init.disabled", nil, 0o644))
-	}, func(c *worker.Container) bool {
-		out, _ := c.Run(t.Context(), "systemctl", "is-system-running")
-		return strings.Contains(out, "running") || strings.Contains(out, "degraded")
-	})
+	}, started(t))
 	out := must(t, c, "sh /root/leader.sh 2>&1")
 	t.Logf("leader.sh:\n%s", phases(out))
 	if regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`).MatchString(out) {
@@ -185,6 +191,14 @@ func (r *rig) leader(t *testing.T) *worker.Container {
 		t.Fatalf("leader.sh did not end:\n%s", tail(out))
 	}
 	return c
+}
+
+// started tells whether a machine's systemd is up.
+func started(t *testing.T) func(c *worker.Container) bool {
+	return func(c *worker.Container) bool {
+		out, _ := c.Run(t.Context(), "systemctl", "is-system-running")
+		return strings.Contains(out, "running") || strings.Contains(out, "degraded")
+	}
 }
 
 // phases are the lines of the script itself.

@@ -91,27 +91,33 @@ func forward(address string) (io.Closer, error) {
 				return // closed
 			}
 			go func() {
-				defer from.Close()
 				to, err := net.Dial("tcp", "127.0.0.1:"+port)
 				if err != nil {
+					from.Close()
 					return
 				}
-				defer to.Close()
-				done := make(chan struct{})
-				go func() {
-					_, _ = io.Copy(to, from) // how a connection ends is its ends' affair
-					_ = to.(*net.TCPConn).CloseWrite()
-					close(done)
-				}()
-				_, err = io.Copy(from, to)
-				if err == nil {
-					err = from.(*net.TCPConn).CloseWrite()
-				}
-				if !errors.Is(err, net.ErrClosed) {
-					<-done
-				}
+				splice(from, to)
 			}()
 		}
 	}()
 	return l, nil
+}
+
+// splice copies both ways until both have ended. How a connection ends is its ends' affair.
+func splice(from, to net.Conn) {
+	defer from.Close()
+	defer to.Close()
+	done := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(to, from)
+		_ = to.(*net.TCPConn).CloseWrite()
+		close(done)
+	}()
+	_, err := io.Copy(from, to)
+	if err == nil {
+		err = from.(*net.TCPConn).CloseWrite()
+	}
+	if !errors.Is(err, net.ErrClosed) {
+		<-done
+	}
 }

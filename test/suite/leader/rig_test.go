@@ -30,9 +30,12 @@ import (
 
 const (
 	endpoint = "k8s.example.net:6443"
-	address  = "10.90.0.10" // the leader's
+	address  = "10.90.0.10" // the leader's, the first of three
 	group    = "workers"
 )
+
+// controlPlane are the addresses of leaders.
+var controlPlane = []string{address, "10.90.0.11", "10.90.0.12"}
 
 // rig is an emulated AWS, a mirror and the images.
 type rig struct {
@@ -46,6 +49,11 @@ type rig struct {
 	programs string
 	cloud    *aws.Cloud
 	launched chan aws.Instance
+	// front is the address that the endpoint's name leads to: the one leader's, or the forwarder's
+	// before three.
+	front string
+	// ended is told of each machine that the cloud has ended.
+	ended func(aws.Instance)
 
 	mu       sync.Mutex
 	metadata *httputil.ReverseProxy
@@ -56,7 +64,7 @@ func newRig(t *testing.T) *rig {
 	if os.Getenv(gate) != "inside" {
 		t.Skip("boots containers as root and builds Kubernetes once: make e2e-leader")
 	}
-	r := &rig{programs: os.Getenv("AUTOSCALER_TEST_PROGRAMS"), launched: make(chan aws.Instance, 8)}
+	r := &rig{programs: os.Getenv("AUTOSCALER_TEST_PROGRAMS"), launched: make(chan aws.Instance, 8), front: address, ended: func(aws.Instance) {}}
 	var err error
 	if r.parts, err = worker.Prepare(t.Context(), t.Output()); err != nil {
 		t.Fatal(err)
@@ -175,8 +183,11 @@ func (r *rig) startCloud(t *testing.T) {
 	var err error
 	r.cloud, err = aws.New(aws.Options{LaunchDelay: -1, BootDelay: 100 * time.Millisecond, TerminateDelay: 100 * time.Millisecond,
 		OnState: func(i aws.Instance, _, now string) {
-			if now == "running" {
+			switch now {
+			case "running":
 				r.launched <- i
+			case "terminated":
+				r.ended(i)
 			}
 		}})
 	if err != nil {
@@ -199,7 +210,7 @@ func (r *rig) startCloud(t *testing.T) {
 		r.mu.Lock()
 		to := r.metadata
 		r.mu.Unlock()
-		if host, _, _ := net.SplitHostPort(q.RemoteAddr); to == nil || host == address {
+		if host, _, _ := net.SplitHostPort(q.RemoteAddr); to == nil || slices.Contains(controlPlane, host) {
 			http.NotFound(w, q)
 			return
 		}
@@ -266,7 +277,7 @@ func (r *rig) machine(t *testing.T, name, host, address string, prepare func(*wo
 			t.Fatal(err)
 		}
 		err = errors.Join(
-			c.Write("/etc/hosts", []byte("127.0.0.1 localhost\n"+address+" "+host+"\n10.90.0.10 k8s.example.net\n"), 0o644),
+			c.Write("/etc/hosts", []byte("127.0.0.1 localhost\n"+address+" "+host+"\n"+r.front+" k8s.example.net\n"), 0o644),
 			c.Write("/etc/hostname", []byte(host+"\n"), 0o644), c.Write("/etc/resolv.conf", nil, 0o644), prepare(c))
 		if err != nil {
 			t.Fatal(err)
@@ -314,6 +325,11 @@ func must(t *testing.T, c *worker.Container, line string) string {
 // client is the administrator's, from here.
 func client(t *testing.T, c *worker.Container) kubernetes.Interface {
 	t.Helper()
+	return clientAt(t, c, address+":6443")
+}
+
+func clientAt(t *testing.T, c *worker.Container, at string) kubernetes.Interface {
+	t.Helper()
 	text, err := c.Read("/etc/kubernetes/admin.conf")
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +338,7 @@ func client(t *testing.T, c *worker.Container) kubernetes.Interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Host = "https://" + address + ":6443"
+	config.Host, config.ServerName = "https://"+at, "k8s.example.net"
 	out, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
