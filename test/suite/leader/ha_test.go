@@ -18,15 +18,11 @@ import (
 	"testing"
 	"time"
 
-	certificatesv1 "k8s.io/api/certificates/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
-	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 	"github.com/autoscaler-agent/autoscaler-agent/test/suite/worker"
 )
@@ -42,6 +38,7 @@ const smallEtcd = `sed -i 's/^kind: ClusterConfiguration$/&\netcd: {local: {extr
 type ha struct {
 	*rig
 	leaders []*worker.Container // by number
+	joins   int                 // so far: no two containers have one name
 	api     kubernetes.Interface
 }
 
@@ -81,74 +78,6 @@ func TestHA(t *testing.T) {
 	seen(t)
 	h.replaceOne(t)
 	h.loseTwo(t)
-}
-
-// section is the first block of commands of docs/ha.md below a heading that has a word.
-func section(t *testing.T, heading, word string) string {
-	t.Helper()
-	page, err := os.ReadFile("../../../docs/ha.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, ok := strings.Cut(string(page), "\n## "+heading+"\n")
-	rest, _, _ = strings.Cut(rest, "\n## ")
-	for ok {
-		_, after, more := strings.Cut(rest, "```\n")
-		block, next, _ := strings.Cut(after, "```\n")
-		if more && strings.Contains(block, word) {
-			return block
-		}
-		rest, ok = next, more
-	}
-	t.Fatalf("docs/ha.md has no commands with %q below %q", word, heading)
-	return ""
-}
-
-// replaceOne takes the third leader away as the page says, and makes the machine a leader again.
-func (h *ha) replaceOne(t *testing.T) {
-	t.Helper()
-	const n = 2
-	must(t, h.leaders[n], "set -e\n"+section(t, "Replacing one", "kubeadm reset"))
-	must(t, h.leaders[0], "export KUBECONFIG=/etc/kubernetes/admin.conf; "+section(t, "Replacing one", "delete node"))
-	if err := h.leaders[n].Halt(); err != nil {
-		t.Log(err)
-	}
-	h.leaders = h.leaders[:n]
-	h.join(t, n)
-	h.installOn(t, n)
-	h.servesWithCertificate(t, n)
-	h.ready(t, h.api, h.name(n))
-	h.standBy(t)
-}
-
-// loseTwo switches two leaders off, and makes the survivor a cluster of one as the page says.
-func (h *ha) loseTwo(t *testing.T) {
-	t.Helper()
-	for _, c := range h.leaders[1:] {
-		if err := c.Halt(); err != nil {
-			t.Log(err)
-		}
-	}
-	await.True(t, "the API server has no majority", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		_, err := h.api.CoreV1().Nodes().Get(ctx, "cp-1", metav1.GetOptions{})
-		return err != nil && !apierrors.IsNotFound(err)
-	})
-	began := time.Now()
-	out := must(t, h.leaders[0], "set -e\n"+section(t, "Losing two", "force-new-cluster"))
-	t.Logf("a cluster of one after %s:\n%s", time.Since(began).Round(time.Second), out)
-	await.Nil(t, "the survivor acts", func(ctx context.Context) error {
-		line, err := h.leaders[0].Run(ctx, "systemctl", "show", "--property=StatusText", "--value", "autoscaler-agent")
-		if strings.TrimSpace(line) != "acting" || err != nil {
-			return fmt.Errorf("it says %q, %w", line, err)
-		}
-		list, err := h.api.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err == nil && len(list.Items) != 1 {
-			err = fmt.Errorf("there are %d Nodes", len(list.Items))
-		}
-		return err
-	})
 }
 
 // endpoint is what stands before the API servers: a connection goes to one that answers.
@@ -200,7 +129,8 @@ func (h *ha) join(t *testing.T, n int) {
 		t.Fatal(err)
 	}
 	must(t, first, "rm /root/control-plane-join.env")
-	c := h.machine(t, h.name(n), h.name(n), controlPlane[n], func(c *worker.Container) error {
+	h.joins++
+	c := h.machine(t, fmt.Sprintf("cp%d", h.joins+1), h.name(n), controlPlane[n], func(c *worker.Container) error {
 		return errors.Join(c.Write("/root/join.sh", script, 0o600), c.Write("/root/control-plane-join.env", secrets, 0o600),
 			c.Write("/root/autoscaler-agent-linux-amd64", agent, 0o755), c.Write("/etc/cloud/cloud-init.disabled", nil, 0o644))
 	}, started(t))
@@ -345,247 +275,4 @@ func (h *ha) sameJoinValues(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// kill ends the acting agent without a word, and waits until another one acts.
-func (h *ha) kill(t *testing.T, when string) {
-	t.Helper()
-	dead := h.acting(t.Context())
-	if dead < 0 {
-		t.Fatal("no agent acts")
-	}
-	must(t, h.leaders[dead], "systemctl kill --signal=SIGKILL autoscaler-agent")
-	killed := time.Now()
-	var next int
-	await.True(t, "another agent acts", func() bool {
-		next = h.acting(t.Context())
-		return next >= 0 && next != dead
-	})
-	took := time.Since(killed)
-	t.Logf("%s: %s was killed, and %s acts %s later", when, h.name(dead), h.name(next), took.Round(100*time.Millisecond))
-	if took > takeover {
-		t.Errorf("%s: it took %s", when, took)
-	}
-	if state, _ := h.leaders[dead].Run(t.Context(), "systemctl", "is-active", "autoscaler-agent"); strings.TrimSpace(state) != "failed" {
-		t.Errorf("%s: the killed agent is %s", when, state)
-	}
-	h.revive(t, dead)
-}
-
-// revive starts the killed agent: the machine is back.
-func (h *ha) revive(t *testing.T, n int) {
-	t.Helper()
-	must(t, h.leaders[n], "systemctl reset-failed autoscaler-agent; systemctl start autoscaler-agent")
-}
-
-// killInToken: the published token is revoked, and the agent is killed when it has made the next
-// one. The new leader publishes a token that lives, on every leader.
-func (h *ha) killInToken(t *testing.T) {
-	t.Helper()
-	acting := h.leaders[h.acting(t.Context())]
-	before, err := acting.Read("/var/lib/autoscaler-agent/worker.env")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := h.api.CoreV1().Secrets("kube-system").Watch(t.Context(), metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Stop()
-	id := regexp.MustCompile(`JOIN_TOKEN=['"]?([a-z0-9]{6})`).FindSubmatch(before)
-	if id == nil {
-		t.Fatal("no token is published")
-	}
-	if err := h.api.CoreV1().Secrets("kube-system").Delete(t.Context(), "bootstrap-token-"+string(id[1]), metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	must(t, acting, "rm /var/lib/autoscaler-agent/worker.env") // it looks at once
-	limit := time.After(await.Limit)
-	for made := false; !made; {
-		select {
-		case e := <-w.ResultChan():
-			s, ok := e.Object.(*corev1.Secret)
-			made = ok && e.Type != "DELETED" && strings.HasPrefix(s.Name, "bootstrap-token-asa") && !bytes.Contains(before, s.Data["token-secret"])
-		case <-limit:
-			t.Fatal("no token is made")
-		}
-	}
-	h.kill(t, "in the middle of a token")
-	h.sameJoinValues(t)
-	await.Nil(t, "the published token lives", func(ctx context.Context) error {
-		text, err := h.leaders[0].Read("/var/lib/autoscaler-agent/worker.env")
-		if err != nil {
-			return err
-		}
-		m := regexp.MustCompile(`(?m)^JOIN_TOKEN=['"]?([a-z0-9]{6})\.([a-z0-9]{16})`).FindSubmatch(text)
-		if m == nil || bytes.Equal(text, before) {
-			return errors.New("it is as before")
-		}
-		s, err := h.api.CoreV1().Secrets("kube-system").Get(ctx, "bootstrap-token-"+string(m[1]), metav1.GetOptions{})
-		if err == nil && !bytes.Equal(s.Data["token-secret"], m[2]) {
-			err = errors.New("it is another one's")
-		}
-		return err
-	})
-}
-
-// killInPurchase: the agent is killed when the cloud has taken its order, before it has the answer.
-// One machine comes.
-func (h *ha) killInPurchase(t *testing.T) aws.Instance {
-	t.Helper()
-	lost := h.cloud.Inject(aws.Fault{Action: "SetDesiredCapacity", Kind: aws.AnswerLost, Times: 1})
-	i := h.grow(t, h.leaders[h.acting(t.Context())], h.api)
-	h.kill(t, "in the middle of a purchase")
-	if struck := lost(); struck != 1 {
-		t.Errorf("%d answers were lost", struck)
-	}
-	h.machines(t, 1)
-	return i
-}
-
-// machines: the group has so many, and has never launched more.
-func (h *ha) machines(t *testing.T, want int) {
-	t.Helper()
-	g, ok := h.cloud.Group(group)
-	if all := len(h.cloud.Instances()); !ok || g.Desired != want || all != 1 {
-		t.Errorf("the group wants %d machines, want %d; %d were launched, want 1", g.Desired, want, all)
-	}
-}
-
-// killInApproval: the agent is killed when the worker's kubelet has asked for its certificate. The
-// worker joins, with one approval of one request.
-func (h *ha) killInApproval(t *testing.T, i aws.Instance) *worker.Container {
-	t.Helper()
-	w, err := h.api.CertificatesV1().CertificateSigningRequests().Watch(t.Context(), metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeAPIServerClientKubeletSignerName})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Stop()
-	asked := make(chan string, 1)
-	go func() {
-		for e := range w.ResultChan() {
-			if csr, ok := e.Object.(*certificatesv1.CertificateSigningRequest); ok && e.Type == "ADDED" && strings.HasPrefix(csr.Spec.Username, "system:bootstrap:asa") {
-				asked <- csr.Name
-				return
-			}
-		}
-	}()
-	c := h.worker(t, i)
-	select {
-	case name := <-asked:
-		t.Logf("%s asks by %s", i.PrivateDNS, name)
-	case <-time.After(await.Limit):
-		t.Fatal("the worker does not ask for a certificate")
-	}
-	h.kill(t, "in the middle of a certificate approval")
-	h.ready(t, h.api, i.PrivateDNS)
-	pod := runs(t, h.api)
-	if pod.Spec.NodeName != i.PrivateDNS || !strings.Contains(c.ConsoleText(), "phase=joined") {
-		t.Errorf("the pod is on %s; the worker's console: %s", pod.Spec.NodeName, tail(c.ConsoleText()))
-	}
-	list, err := h.api.CertificatesV1().CertificateSigningRequests().List(t.Context(), metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeAPIServerClientKubeletSignerName})
-	if err != nil {
-		t.Fatal(err)
-	}
-	approved := 0
-	for _, csr := range list.Items {
-		if strings.HasPrefix(csr.Spec.Username, "system:bootstrap:asa") && slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
-			return c.Type == certificatesv1.CertificateApproved
-		}) {
-			approved++
-		}
-	}
-	if approved != 1 {
-		t.Errorf("%d requests of the worker are approved", approved)
-	}
-	h.machines(t, 1)
-	return c
-}
-
-// killInDrain: the agent is killed when it has marked the node of a machine that nothing needs. The
-// next one ends the machine, once, and the Node goes after the machine.
-func (h *ha) killInDrain(t *testing.T, i aws.Instance, c *worker.Container) {
-	t.Helper()
-	h.ended = func(aws.Instance) { go func() { _ = c.Halt() }() } // the machine is gone, and its kubelet with it
-	w, err := h.api.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", i.PrivateDNS).String()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Stop()
-	if err := h.api.CoreV1().Pods("default").Delete(t.Context(), "work", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	limit := time.After(await.Limit)
-	for marked := false; !marked; {
-		select {
-		case e := <-w.ResultChan():
-			n, ok := e.Object.(*corev1.Node)
-			marked = ok && slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "ToBeDeletedByClusterAutoscaler" })
-		case <-limit:
-			t.Fatal("the node is not marked for its removal")
-		}
-	}
-	h.kill(t, "in the middle of a drain")
-	await.True(t, "the machine is ended", func() bool {
-		g, ok := h.cloud.Group(group)
-		return ok && g.Desired == 0
-	})
-	await.Nil(t, "its Node is gone", func(ctx context.Context) error {
-		_, err := h.api.CoreV1().Nodes().Get(ctx, i.PrivateDNS, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("it is there: %w", err)
-	})
-	h.machines(t, 0)
-	ends := 0
-	for _, call := range h.cloud.Calls(nil) {
-		if call.Action == "TerminateInstanceInAutoScalingGroup" && call.Done {
-			ends++
-		}
-	}
-	if ends != 1 {
-		t.Errorf("the machine was ended %d times", ends)
-	}
-}
-
-// watchNodes notes each Node that is deleted while its machine lives; the returned function judges.
-func (h *ha) watchNodes(t *testing.T) func(t *testing.T) {
-	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	gone := make(chan string, 16)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			w, err := h.api.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
-			if err != nil {
-				time.Sleep(100 * time.Millisecond)
-				continue
-			}
-			for e := range w.ResultChan() {
-				n, ok := e.Object.(*corev1.Node)
-				if !ok || e.Type != "DELETED" {
-					continue
-				}
-				at := slices.IndexFunc(h.cloud.Instances(), func(i aws.Instance) bool { return i.PrivateDNS == n.Name && i.State == "terminated" })
-				if at < 0 {
-					gone <- n.Name
-				}
-			}
-		}
-	}()
-	return func(t *testing.T) {
-		t.Helper()
-		stop()
-		<-done
-		close(gone)
-		for name := range gone {
-			t.Errorf("Node %s was deleted while its machine lives", name)
-		}
-		list, err := h.api.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-		if err != nil || len(list.Items) != 3 {
-			t.Errorf("%d Nodes are left, want the three leaders; %v", len(list.Items), err)
-		}
-	}
 }
