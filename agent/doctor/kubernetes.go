@@ -52,6 +52,7 @@ func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	out = append(out, checkPowers(ctx, client)...)
 	out = append(out, checkProtected(ctx, cfg, client, kubeconfig)...)
 	out = append(out, checkLeader(ctx, cfg, client, kubeconfig, func(ctx context.Context) (*x509.Certificate, error) { return servingcert.Fetch(ctx, kubeconfig) }, thisMachine(cfg))...)
+	out = append(out, checkControlPlane(ctx, cfg, client)...)
 	return append(out, checkOther(ctx, cfg, client))
 }
 

@@ -56,7 +56,8 @@ func (m Machine) all() []string {
 	return out
 }
 
-func (m Machine) has(what string) bool { return slices.Contains(m.all(), what) }
+// Has tells whether a canonical name or address is the machine's.
+func (m Machine) Has(what string) bool { return slices.Contains(m.all(), what) }
 
 func parseMachines(section json.RawMessage, controlPlane bool) ([]Machine, error) {
 	if len(bytes.TrimSpace(section)) == 0 {

@@ -52,7 +52,7 @@ func (f Facts) exempt(req Request, what string) bool {
 	case !f.controlPlaneAsks(req) || what == f.Forbidden.Endpoint:
 		return false
 	}
-	return f.Listed == nil || f.Listed.has(what)
+	return f.Listed == nil || f.Listed.Has(what)
 }
 
 // name says why a name is the cluster's own; exempt passes those of the API server's

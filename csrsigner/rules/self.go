@@ -66,12 +66,12 @@ func listedNames(req Request, f Facts) (Action, string) {
 		if node := f.Taken[name]; node != "" {
 			return Deny, fmt.Sprintf("name %q is the name of Node %s", raw, node)
 		}
-		if !f.Listed.has(name) {
+		if !f.Listed.Has(name) {
 			return Later, fmt.Sprintf("name %q is not in the line of Node %s in the section controlPlane of groups.yaml (%s): add it if it should be", raw, f.Node.Name, strings.Join(f.Listed.Names, ", "))
 		}
 	}
 	for _, raw := range req.Parsed.IPs {
-		if !f.Listed.has(CanonicalAddress(raw).String()) {
+		if !f.Listed.Has(CanonicalAddress(raw).String()) {
 			return Later, fmt.Sprintf("address %s is not in the line of Node %s in the section controlPlane of groups.yaml (%v): add it if it should be", raw, f.Node.Name, f.Listed.Addresses)
 		}
 	}

@@ -186,7 +186,7 @@ func TestOperatorsInventory(t *testing.T) {
 // TestParseControlPlane: the list of control-plane machines says which machine has which name, once.
 func TestParseControlPlane(t *testing.T) {
 	list, err := ParseControlPlane(json.RawMessage(`[{"node":"CP-2.","addresses":["10.0.0.12","::ffff:10.0.1.12"]},{"node":"cp-3","instance":"aws:///eu-west-1a/i-3","names":["cp-3.corp.example"],"addresses":["10.0.0.13"]},{"node":"cp-4","addresses":["10.0.0.14"]}]`))
-	if err != nil || len(list) != 3 || list[0].Node != "cp-2" || !list[0].has("10.0.1.12") || list[1].Instance != "aws:///eu-west-1a/i-3" {
+	if err != nil || len(list) != 3 || list[0].Node != "cp-2" || !list[0].Has("10.0.1.12") || list[1].Instance != "aws:///eu-west-1a/i-3" {
 		t.Errorf("%v %+v", err, list)
 	}
 	for name, c := range map[string]struct{ text, want string }{
