@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/ledger"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
@@ -25,7 +26,7 @@ func (s *Service) gatherIssued(ctx context.Context, i cluster.Instance, req rule
 	names := nodeNamesOf(i)
 	f.Join.Issued = s.issued(i, names, req)
 	if f.Join.Issued == nil && f.Join.Fault == "" {
-		f.Join.Fault = s.ledger.gap(i.Created)
+		f.Join.Fault = s.ledger.Gap(i.Created)
 	}
 	f.Join.Bearers = s.bearers(i.ID)
 	f.Join.Rivals = s.rivals(ctx, i, names, req, f.Join.Token)
@@ -57,7 +58,7 @@ func (s *Service) issued(i cluster.Instance, names []string, req rules.Request) 
 				seen = append(seen, grantOf(csr))
 			}
 		}
-		seen = append(seen, s.ledger.granted(name)...)
+		seen = append(seen, s.ledger.Granted(name)...)
 	}
 	// A request from before the launch was another machine's of the same name.
 	seen = slices.DeleteFunc(seen, func(x rules.Issue) bool { return rules.TooEarly(x.At, i.Created) })
@@ -69,7 +70,7 @@ func (s *Service) issued(i cluster.Instance, names []string, req rules.Request) 
 		first := slices.MinFunc(seen, func(a, b rules.Issue) int { return a.At.Compare(b.At) })
 		return &first
 	}
-	return s.ledger.of(i.ID)
+	return s.ledger.Of(i.ID)
 }
 
 // grantOf is an approved request as the ledger keeps it.
@@ -85,7 +86,7 @@ func (s *Service) learn(o any) {
 	if !ok || s.ledger == nil || !s.runs.Load() || csr.Annotations[slimNode] == "" || !granted(csr) {
 		return
 	}
-	if err := s.ledger.learn(grantOf(csr)); err != nil {
+	if err := s.ledger.Learn(grantOf(csr)); err != nil {
 		s.log.WithError(err).WithField("csr", csr.Name).Warn("an approved request is not kept: this agent forgets it when it is started anew")
 	}
 }
@@ -93,7 +94,7 @@ func (s *Service) learn(o any) {
 // KeyOf is the hash of the key that got the client certificate of an instance, as far as
 // this agent knows; empty: none did.
 func (s *Service) KeyOf(id cluster.InstanceID) string {
-	if i := s.ledger.of(id); i != nil {
+	if i := s.ledger.Of(id); i != nil {
 		return i.Key
 	}
 	return ""
@@ -195,7 +196,7 @@ func (s *Service) controlPlane(ctx context.Context) ([]string, error) {
 
 // pruneStandby forgets, once a day, a standby's records of machines that are gone.
 func (s *Service) pruneStandby(ctx context.Context, now time.Time) {
-	if groups, err := s.deps.Inventory.Groups(ctx, pruneAge); err == nil {
-		s.ledger.prune(groups, now)
+	if groups, err := s.deps.Inventory.Groups(ctx, ledger.PruneAge); err == nil {
+		s.ledger.Prune(groups, now)
 	}
 }

@@ -44,7 +44,7 @@ func (s *Service) judge(ctx context.Context, key string, seen *certificatesv1.Ce
 	if v.Do == rules.Approve && req.Signer == rules.ClientSigner {
 		// On disk before the approval is: a crash between the two forgets nothing, and of
 		// two requests under two names of one instance the second finds the first.
-		if err := s.ledger.enter(f.Inventory.Instance.ID, rules.Issue{Node: req.Node(), Key: req.Parsed.KeyHash, CSR: req.Name, At: time.Now()}); err != nil {
+		if err := s.ledger.Enter(f.Inventory.Instance.ID, rules.Issue{Node: req.Node(), Key: req.Parsed.KeyHash, CSR: req.Name, At: time.Now()}); err != nil {
 			f.Join.Fault = err.Error()
 			v = rules.Decide(req, f)
 		}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/ledger"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/queue"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
@@ -116,7 +117,7 @@ type Service struct {
 	csrs   cache.SharedIndexInformer
 	joins  cache.SharedIndexInformer // nil: the join is open
 	queue  *queue.Queue
-	ledger *ledger
+	ledger *ledger.Ledger
 	list   *joinList
 
 	refused      atomic.Bool // that requests may not be watched was told
@@ -154,7 +155,7 @@ func New(cfg Config, deps Deps) *Service {
 	s.csrs = s.watch(rules.ServingSigner)
 	s.ready = []cache.InformerSynced{s.csrs.HasSynced, nodes.HasSynced}
 	if s.closed() {
-		s.ledger = openLedger(deps.StateDir, deps.Log)
+		s.ledger = ledger.Open(deps.StateDir, deps.Log)
 		s.joins = s.watch(rules.ClientSigner)
 		s.list = newJoinList(deps.Client, deps.Log, s.isPending)
 		s.ready = append(s.ready, s.joins.HasSynced)
@@ -251,14 +252,12 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 			counted = now
 			s.ring()
 		}
-		if s.ledger != nil && now.Sub(noted) >= noteEvery {
+		if s.ledger != nil && now.Sub(noted) >= ledger.NoteEvery {
 			noted = now
-			if err := s.ledger.watches(now); err != nil {
-				s.log.WithError(err).Warn("that approvals are watched is not kept: after a restart machines that were launched an hour before are held")
-			}
+			s.noteWatch(now)
 		}
 		if may, _ := s.deps.MayAct(); !may {
-			if s.ledger != nil && now.Sub(pruned) >= ledgerKeep {
+			if s.ledger != nil && now.Sub(pruned) >= ledger.Keep {
 				pruned = now
 				s.pruneStandby(ctx, now)
 			}
@@ -290,6 +289,13 @@ func (s *Service) Run(ctx context.Context, beat func()) error {
 	return nil
 }
 
+// noteWatch has the ledger keep that this agent still sees every approval.
+func (s *Service) noteWatch(now time.Time) {
+	if err := s.ledger.Watches(now); err != nil {
+		s.log.WithError(err).Warn("that approvals are watched is not kept: after a restart machines that were launched an hour before are held")
+	}
+}
+
 func (s *Service) synced(ctx context.Context, beat func()) bool {
 	for ctx.Err() == nil {
 		beat()
@@ -314,8 +320,8 @@ func (s *Service) sweep(ctx context.Context, now time.Time) {
 		}
 	}
 	if s.ledger != nil {
-		if groups, err := s.deps.Inventory.Groups(ctx, pruneAge); err == nil {
-			s.ledger.prune(groups, now)
+		if groups, err := s.deps.Inventory.Groups(ctx, ledger.PruneAge); err == nil {
+			s.ledger.Prune(groups, now)
 		}
 	}
 	s.mu.Lock()

@@ -28,10 +28,9 @@ func installCommand() *cobra.Command {
 with this binary's path, the Kubernetes rights and policies, a kubeconfig of its own
 that the cluster signs for a year, its weekly renewal, agent.env from what is found,
 and where it names an attest listener that listener's certificate, which the cluster's
-CA signs. On the second and third leader of a cluster it takes settings and groups.yaml
-from what the first one has published (ConfigMap kube-system/autoscaler-agent-settings);
-variables of other programs, which may be secrets, are not published. Then check. The service is not started; one that runs is restarted when
-something changed. What is in place already stays as it is.`,
+CA signs. A further leader takes settings and groups.yaml from what the first one has
+published (docs/ha.md). Then check. The service is not started; one that runs is
+restarted when something changed. What is in place already stays as it is.`,
 		Example: `  sudo autoscaler-agent install --dry-run
   sudo autoscaler-agent install
   sudo autoscaler-agent install --set AUTOSCALER_AWS_CLUSTER_NAME=production

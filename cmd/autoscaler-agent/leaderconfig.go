@@ -34,10 +34,8 @@ network of the pods, metrics-server and, where asked, the cloud controller manag
 file that it fetches has a pinned SHA-256. --format kubeadm gives the configuration of
 kubeadm init alone, and --format downloads lists the files for a mirror.
 
-With --join the script makes an empty machine a further machine of the control plane: kubeadm
-join with the cluster's certificates. Token and certificate key are no part of it: it reads
-them from a file of mode 0600, which --format values makes on a machine that is there, or from
-standard input (docs/ha.md).
+With --join the machine becomes a further one of the control plane. Its secrets come from
+a file that the script of --format values makes, or from standard input (docs/ha.md).
 
 The output holds no secret. Run the script as root on the machine, then install the agent.`,
 		Example: `  autoscaler-agent leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 -o leader.sh
@@ -48,10 +46,8 @@ The output holds no secret. Run the script as root on the machine, then install 
       --os flatcar --cloud-controller aws --node-name ip-10-0-0-10.eu-west-1.compute.internal -o leader.sh
 
   # The second and the third machine of the control plane
-  autoscaler-agent leader-config --join --format values --kubernetes-version v1.36.3 -o values.sh
   autoscaler-agent leader-config --join --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 -o join.sh
-  sudo sh values.sh                                 # on the first; copy /root/control-plane-join.env
-  sudo sh join.sh /root/control-plane-join.env      # on the second
+  sudo sh join.sh /root/control-plane-join.env
 
   # Only what kubeadm reads
   autoscaler-agent leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --format kubeadm`,
@@ -105,7 +101,7 @@ func newLeaderFlags(c *cobra.Command) *leaderFlags {
 	f.flags.VarP((*flagvalue.File)(&f.output), "out", "o", "write to `file`, with mode 0600, instead of standard output")
 	f.machine.downloadFlags()
 	for name, values := range map[string][]string{
-		"os": {"debian", "ubuntu", "flatcar"}, "arch": userdata.Arches, "format": {"script", "kubeadm", "downloads", "values"},
+		"os": {"debian", "ubuntu", "flatcar"}, "arch": userdata.Arches, "format": leader.Formats,
 		"network": leader.Networks, "cloud-controller": leader.CloudControllers, "key-algorithm": leader.KeyAlgorithms, "image-pull-policy": {"Never"},
 	} {
 		complete(c, name, fixed(values...))
@@ -113,63 +109,23 @@ func newLeaderFlags(c *cobra.Command) *leaderFlags {
 	return f
 }
 
-// ofTheCluster are flags that a cluster has once, from its kubeadm init.
-var ofTheCluster = []string{"cert-san", "cluster-name", "pod-subnet", "service-subnet", "dns-domain", "key-algorithm", "network", "without-metrics-server"}
-
 func (f *leaderFlags) render() ([]byte, error) {
-	if f.join && f.format == "values" && f.machine.version != "" {
-		return leader.MakeJoinValues(f.machine.version)
-	}
-	if f.machine.endpoint == "" || f.machine.version == "" {
+	if f.machine.endpoint == "" && f.format != "values" || f.machine.version == "" {
 		return nil, errors.New("give --endpoint and --kubernetes-version, for example --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3")
 	}
-	for _, name := range ofTheCluster {
+	for _, name := range leader.OfTheCluster {
 		if f.join && f.flags.Changed(name) {
 			return nil, fmt.Errorf("--%s is the cluster's since its first machine: leave it out with --join", name)
 		}
 	}
-	s, err := f.specOf()
-	if err != nil {
+	if err := f.machine.readFiles(); err != nil {
 		return nil, err
 	}
-	switch {
-	case f.format == "script" && f.join:
-		return leader.RenderJoin(s)
-	case f.format == "script":
-		return leader.Render(s)
-	case f.format == "kubeadm" && f.join:
-		return leader.JoinConfiguration(s)
-	case f.format == "kubeadm":
-		return leader.Configuration(s)
-	case f.format == "downloads":
-		return downloadList(s, f.join)
-	}
-	return nil, fmt.Errorf("--format is %q: use script, kubeadm or downloads, with --join also values", f.format)
-}
-
-// specOf is what the flags say.
-func (f *leaderFlags) specOf() (leader.Spec, error) {
 	s := f.spec
-	if err := f.machine.readFiles(); err != nil {
-		return s, err
-	}
 	s.Machine = userdata.Spec{
 		System: f.machine.system, Arch: f.machine.arch, KubernetesVersion: f.machine.version, Join: userdata.Join{Endpoint: f.machine.endpoint},
 		Downloads: f.machine.downloads, Proxy: f.machine.proxy, RegistryMirrors: f.machine.registryMirrors, IgnorePreflight: flagvalue.List(f.ignored),
 	}
 	s.CertSANs, s.BeforeInit, s.AfterInit = flagvalue.List(f.sans), f.machine.hooks[0], f.machine.hooks[1]
-	return s, nil
-}
-
-// downloadList is one line for each file of a mirror: checksum and path.
-func downloadList(s leader.Spec, join bool) ([]byte, error) {
-	if join { // what runs on the cluster was applied by its first machine
-		s.Network, s.CloudController = "none", ""
-	}
-	list, err := leader.Downloads(s)
-	var b strings.Builder
-	for _, d := range list {
-		fmt.Fprintf(&b, "%s  %s\n", d.SHA256, d.Path)
-	}
-	return []byte(b.String()), err
+	return leader.Format(s, f.format, f.join)
 }

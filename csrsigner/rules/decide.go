@@ -119,9 +119,6 @@ var checks = []check{
 // RuleElder holds a Node beside another one of its machine until an operator has looked.
 const RuleElder = "R20"
 
-// RuleListed judges the Nodes of other control-plane machines by the operator's list.
-const RuleListed = "R21"
-
 // RuleInventory is the rule of the verdict that asks for the cloud's inventory.
 const RuleInventory = "R15"
 
@@ -134,30 +131,6 @@ func Rules() []string {
 		}
 	}
 	return out
-}
-
-// own tells whether the request is of the Node that the agent itself runs on.
-func (f Facts) own(req Request) bool { return f.Self != nil && f.Self.Node == req.Node() }
-
-// listed tells whether the request is of another control-plane machine that the operator lists.
-func (f Facts) listed(req Request) bool {
-	return !f.own(req) && f.controlPlaneAsks(req) && f.Listed != nil && f.Listed.Node == req.Node()
-}
-
-// controlPlaneAsks tells whether the Node that asks is of the control plane, by the label that no
-// kubelet can give itself.
-func (f Facts) controlPlaneAsks(req Request) bool {
-	return req.Signer == ServingSigner && f.Node != nil && f.Node.ControlPlane && f.Node.Name == req.Node()
-}
-
-func (f Facts) scopeOf(req Request) scope {
-	switch {
-	case f.own(req):
-		return leaderOnly
-	case f.listed(req):
-		return listedOnly
-	}
-	return workersOnly
 }
 
 // Decide judges one request. Equal arguments, equal verdict; nothing is read or
@@ -268,19 +241,6 @@ func inOrder(req Request, f Facts) (Request, Facts) {
 	}
 	f.Inventory = &inv
 	return req, f
-}
-
-// approval says who vouched for a request that passed every check.
-func approval(req Request, f Facts) string {
-	switch {
-	case f.own(req):
-		return "this machine itself has every name and address"
-	case f.listed(req):
-		return "the operator's list of control-plane machines (groups.yaml) has every name and address"
-	case req.Signer == ClientSigner:
-		return fmt.Sprintf("%s of group %s is expected as Node %s and has no certificate yet", f.Inventory.Instance.ID, f.Inventory.Group, req.Node())
-	}
-	return fmt.Sprintf("%s of group %s vouches for every name and address", f.Inventory.Instance.ID, f.Inventory.Group)
 }
 
 func notOurs(req Request, _ Facts) (Action, string) {

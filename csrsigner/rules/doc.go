@@ -9,7 +9,7 @@
 //
 // The package is pure: it does no I/O, reads no clock and knows no API object. It refuses to
 // approve anything that the inventory does not vouch for (the agent's own machine vouches
-// for itself), to deny what may still become right (a slow or broken cloud leaves a request
-// pending), to approve for any other control-plane Node, to let one instance join twice
+// for itself, the operator's list for the other machines of the control plane), to deny what may still become right (a slow or broken cloud leaves a request
+// pending), to approve the endpoint of the control plane for one of its machines, to let one instance join twice
 // with two keys or under two names, and to choose between two that ask for one machine.
 package rules

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -78,4 +79,17 @@ func NewFactsOut(req Request, f Facts) FactsOut {
 		out.Instance = i
 	}
 	return out
+}
+
+// approval says who vouched for a request that passed every check.
+func approval(req Request, f Facts) string {
+	switch {
+	case f.own(req):
+		return "this machine itself has every name and address"
+	case f.listed(req):
+		return "the operator's list of control-plane machines (groups.yaml) has every name and address"
+	case req.Signer == ClientSigner:
+		return fmt.Sprintf("%s of group %s is expected as Node %s and has no certificate yet", f.Inventory.Instance.ID, f.Inventory.Group, req.Node())
+	}
+	return fmt.Sprintf("%s of group %s vouches for every name and address", f.Inventory.Instance.ID, f.Inventory.Group)
 }

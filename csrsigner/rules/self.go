@@ -8,6 +8,33 @@ import (
 
 // This file holds the checks of control-plane Nodes. It is as pure as decide.go.
 
+// RuleListed judges the Nodes of other control-plane machines by the operator's list.
+const RuleListed = "R21"
+
+// own tells whether the request is of the Node that the agent itself runs on.
+func (f Facts) own(req Request) bool { return f.Self != nil && f.Self.Node == req.Node() }
+
+// listed tells whether the request is of another control-plane machine that the operator lists.
+func (f Facts) listed(req Request) bool {
+	return !f.own(req) && f.controlPlaneAsks(req) && f.Listed != nil && f.Listed.Node == req.Node()
+}
+
+// controlPlaneAsks tells whether the Node that asks is of the control plane, by the label that no
+// kubelet can give itself.
+func (f Facts) controlPlaneAsks(req Request) bool {
+	return req.Signer == ServingSigner && f.Node != nil && f.Node.ControlPlane && f.Node.Name == req.Node()
+}
+
+func (f Facts) scopeOf(req Request) scope {
+	switch {
+	case f.own(req):
+		return leaderOnly
+	case f.listed(req):
+		return listedOnly
+	}
+	return workersOnly
+}
+
 func notControlPlane(req Request, f Facts) (Action, string) {
 	if f.Node.ControlPlane {
 		return Later, fmt.Sprintf("Node %s is of the control plane, no node group vouches for it: list it in the section controlPlane of groups.yaml (docs/ha.md), or check the request and run kubectl certificate approve %s", f.Node.Name, req.Name)

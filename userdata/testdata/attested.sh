@@ -301,7 +301,7 @@ hmac() { # key in hex; message on standard input; result in hex
 }
 # The listener has a name of its own, which no DNS knows, whatever the leader's address is.
 leader() {
-  curl -sS --connect-timeout 5 --max-time 25 --noproxy '*' --cacert "$dir/ca.crt" --connect-to "::$JOIN_ATTEST" \
+  curl -sS --connect-timeout 5 --max-time 25 --noproxy '*' --cacert "$dir/ca.crt" --connect-to "::$at" \
     -w '\n%{http_code}' "$@" "https://autoscaler-agent-attest.invalid/v1/$path"
 }
 attest_once() { # answer in $answer, status in $status
@@ -351,14 +351,33 @@ attest_key() {
     spki=$(ssh-keygen -e -m PKCS8 -f "$key" | sed '/^-/d' | base64 -d | sha)
   fi
 }
+# leaders are the listeners: each one of the list, and each address of a name that has several.
+leaders() {
+  for e in $(printf '%s' "$JOIN_ATTEST" | tr ',' ' '); do
+    case $(getent ahosts "${e%:*}" 2>/dev/null | cut -d ' ' -f 1 | sort -u | tr '\n' ' ') in
+      *' '*' ')
+        getent ahosts "${e%:*}" | cut -d ' ' -f 1 | sort -u | sed -e '/:/s/.*/[&]/' -e "s/\$/:${e##*:}/"
+        ;;
+      *) echo "$e" ;;
+    esac
+  done
+}
+# attest_all asks one leader after the other until one has judged: of several one acts, and the
+# others answer A0 or not at all.
+attest_all() {
+  for at in $(leaders); do
+    status=0 answer=''
+    attest_once || status=0
+    JOIN_TOKEN=$(printf '%s\n' "$answer" | sed -n 's/^JOIN_TOKEN=\([a-z0-9]\{6\}\.[a-z0-9]\{16\}\)$/\1/p')
+    case $status:$answer in 0:* | *:A0*) ;; *) return 0 ;; esac
+  done
+}
 attest() {
   phase attest
   attest_key
   left=${JOIN_ATTEST_TRIES:-60} said=''
   while :; do
-    status=0 answer=''
-    attest_once || status=0
-    JOIN_TOKEN=$(printf '%s\n' "$answer" | sed -n 's/^JOIN_TOKEN=\([a-z0-9]\{6\}\.[a-z0-9]\{16\}\)$/\1/p')
+    attest_all
     if [ "$status" = 200 ] && [ -n "$JOIN_TOKEN" ]; then phase token; return 0; fi
     why=attest-unreachable
     case $answer in A[0-9]*) why="attest rule=${answer%% *}" ;; esac

@@ -4,6 +4,10 @@
 // a pod that has no room makes the agent raise a group of the emulated cloud, and a second
 // container joins with the user data that was rendered on the leader.
 //
+// TestHA (make e2e-ha) makes three leaders behind a TCP forwarder by what leader-config --join
+// prints, and kills the acting agent in the middle of its work; docs/ha.md's own commands replace
+// one leader and go on after the loss of two.
+//
 // It runs only where AUTOSCALER_TEST_LEADER is set (make e2e-leader), as root, in a network
 // namespace of its own; each container has one as well. The containers are those of
 // test/suite/worker.

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -278,7 +279,9 @@ func (r *rig) machine(t *testing.T, name, host, address string, prepare func(*wo
 		}
 		err = errors.Join(
 			c.Write("/etc/hosts", []byte("127.0.0.1 localhost\n"+address+" "+host+"\n"+r.front+" k8s.example.net\n"), 0o644),
-			c.Write("/etc/hostname", []byte(host+"\n"), 0o644), c.Write("/etc/resolv.conf", nil, 0o644), prepare(c))
+			c.Write("/etc/hostname", []byte(host+"\n"), 0o644),
+			// The kubelet takes it for the system UUID as well, where there is no DMI: two machines with one are one.
+			c.Write("/etc/machine-id", fmt.Appendf(nil, "%x\n", sha256.Sum256([]byte(c.Name)))[32:], 0o444), c.Write("/etc/resolv.conf", nil, 0o644), prepare(c))
 		if err != nil {
 			t.Fatal(err)
 		}

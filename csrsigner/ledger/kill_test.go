@@ -1,4 +1,4 @@
-package csrsigner
+package ledger
 
 import (
 	"bufio"
@@ -27,12 +27,12 @@ func TestLedgerKilled(t *testing.T) {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)
 	if dir := os.Getenv(killDir); dir != "" { // the child, until it is killed
-		l := openLedger(dir, silent.WithField("service", "csrsigner"))
+		l := Open(dir, silent.WithField("service", "csrsigner"))
 		for n := max(len(l.entries)-1, 0); ; n++ { // the last one again: it may be half
-			if err := l.enter(cluster.InstanceID(fmt.Sprintf("i-%d", n)), rules.Issue{Node: "n", Key: fmt.Sprint("key", n), At: noon}); err != nil {
+			if err := l.Enter(cluster.InstanceID(fmt.Sprintf("i-%d", n)), rules.Issue{Node: "n", Key: fmt.Sprint("key", n), At: noon}); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.learn(rules.Issue{Node: fmt.Sprintf("n-%d", n), Key: "k", At: noon}); err != nil {
+			if err := l.Learn(rules.Issue{Node: fmt.Sprintf("n-%d", n), Key: "k", At: noon}); err != nil {
 				t.Fatal(err)
 			}
 			fmt.Printf("entered %d\n", n)
@@ -66,9 +66,9 @@ func TestLedgerKilled(t *testing.T) {
 			}
 		}
 		_ = child.Wait() // it was killed
-		l := openLedger(dir, silent.WithField("service", "csrsigner"))
+		l := Open(dir, silent.WithField("service", "csrsigner"))
 		for n := range last + 1 {
-			if i := l.of(cluster.InstanceID(fmt.Sprintf("i-%d", n))); i == nil || i.Key != fmt.Sprint("key", n) || len(l.granted(fmt.Sprintf("n-%d", n))) != 1 {
+			if i := l.Of(cluster.InstanceID(fmt.Sprintf("i-%d", n))); i == nil || i.Key != fmt.Sprint("key", n) || len(l.Granted(fmt.Sprintf("n-%d", n))) != 1 {
 				t.Fatalf("of %d entries the one of %d is %+v", last+1, n, i)
 			}
 		}
@@ -96,7 +96,7 @@ func TestSwappedLedger(t *testing.T) {
 		var said strings.Builder
 		log := logrus.New()
 		log.SetOutput(&said)
-		openLedger(dir, log.WithField("service", "csrsigner"))
+		Open(dir, log.WithField("service", "csrsigner"))
 		aside, err := filepath.Glob(filepath.Join(dir, "joined.json.bad-*"))
 		if err != nil || len(aside) != 1 || !strings.Contains(said.String(), "set aside as") {
 			t.Errorf("%s: set aside %v, said %q", name, aside, said.String())

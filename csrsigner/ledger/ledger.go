@@ -1,4 +1,9 @@
-package csrsigner
+// Package ledger keeps which instance got its client certificate (rule J13), and from when on this
+// agent has seen every approval.
+//
+// It refuses to let one instance in twice with two keys or under two names, and to take what it
+// cannot know for new.
+package ledger
 
 import (
 	"encoding/json"
@@ -17,11 +22,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/internal/atomicfile"
 )
 
-// ledger remembers which instance got its client certificate (J13): one for each, ever.
+// Ledger remembers which instance got its client certificate (J13): one for each, ever.
 // It is written before the approval is, so that a crash between the two forgets nothing;
 // the same key may ask again. Beside what this agent approves it keeps every approval that
 // it sees, by the Node's name: approvals of another agent, of kubeadm's tokens, of a person.
-type ledger struct {
+type Ledger struct {
 	path string // "": memory only
 	log  *logrus.Entry
 
@@ -34,24 +39,24 @@ type ledger struct {
 }
 
 const (
-	ledgerVersion = 1
-	// ledgerKeep is how long an entry outlives its instance.
-	ledgerKeep = 24 * time.Hour
-	// pruneAge is how old the list of instances may be that says what is gone: far less than
-	// ledgerKeep, so that it has each instance whose entry could be dropped.
-	pruneAge = time.Hour
+	version = 1
+	// Keep is how long an entry outlives its instance.
+	Keep = 24 * time.Hour
+	// PruneAge is how old the list of instances may be that says what is gone: far less than
+	// Keep, so that it has each instance whose entry could be dropped.
+	PruneAge = time.Hour
 	// grantsKept is how many approvals are kept for one name: a kubelet that lives renews
 	// its certificate with a new key each time, and the first proves as much as the last.
 	grantsKept = 8
 	// approvedKept is how long the API server has an approved request for an agent that begins to
 	// watch: an hour (csrcleaner of kube-controller-manager), less what clocks differ by.
 	approvedKept = 55 * time.Minute
-	// noteEvery is how often the ledger is told that the agent watches: a stop that is longer than
+	// NoteEvery is how often the ledger is told that the agent watches: a stop that is longer than
 	// approvedKept leaves a gap.
-	noteEvery = 10 * time.Minute
+	NoteEvery = 10 * time.Minute
 )
 
-type ledgerFile struct {
+type file struct {
 	Version int                                `json:"version"`
 	Joined  map[cluster.InstanceID]rules.Issue `json:"joined"`
 	Granted map[string][]rules.Issue           `json:"granted,omitempty"`
@@ -59,44 +64,44 @@ type ledgerFile struct {
 	Seen    time.Time                          `json:"seen,omitzero"`
 }
 
-// openLedger reads the ledger of dir, and removes what a crash left beside it. A torn or
+// Open reads the ledger of dir, and removes what a crash left beside it. A torn or
 // foreign file, or a directory in its place, is set aside and reported: live Nodes, the launch window and requests that the API server still has stand in.
-func openLedger(dir string, log *logrus.Entry) *ledger {
-	l := &ledger{log: log, entries: map[cluster.InstanceID]rules.Issue{}, grants: map[string][]rules.Issue{}}
+func Open(dir string, log *logrus.Entry) *Ledger {
+	l := &Ledger{log: log, entries: map[cluster.InstanceID]rules.Issue{}, grants: map[string][]rules.Issue{}}
 	if dir == "" {
 		return l
 	}
 	l.path = filepath.Join(dir, "joined.json")
-	file, err := atomicfile.Load(l.path, time.Now(), func(data []byte, to *ledgerFile) error { return atomicfile.Versioned(data, ledgerVersion, to) })
+	kept, err := atomicfile.Load(l.path, time.Now(), func(data []byte, to *file) error { return atomicfile.Versioned(data, version, to) })
 	if err != nil {
 		log.WithFields(logrus.Fields{"rule": "J13", "why": err.Error()}).Warn("the ledger of joined machines cannot be read whole")
 	}
-	if l.since, l.seen = file.Since, file.Seen; file.Version == 0 { // a new one, or one that was set aside
+	if l.since, l.seen = kept.Since, kept.Seen; kept.Version == 0 { // a new one, or one that was set aside
 		l.since = time.Now()
 	}
-	if file.Joined != nil {
-		l.entries = file.Joined
+	if kept.Joined != nil {
+		l.entries = kept.Joined
 	}
-	if file.Granted != nil {
-		l.grants = file.Granted
+	if kept.Granted != nil {
+		l.grants = kept.Granted
 	}
 	return l
 }
 
-// watches notes that this agent sees every approval from now on, or still does.
-func (l *ledger) watches(now time.Time) error {
+// Watches notes that this agent sees every approval from now on, or still does.
+func (l *Ledger) Watches(now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.seen.IsZero() && now.Sub(l.seen) > approvedKept-noteEvery {
+	if !l.seen.IsZero() && now.Sub(l.seen) > approvedKept-NoteEvery {
 		l.since = now // it was away, and what was approved first is forgotten by the API server
 	}
 	l.seen = now
 	return l.write(l.entries, l.grants)
 }
 
-// gap says why it is not known whether an instance that was launched then has a certificate; empty:
+// Gap says why it is not known whether an instance that was launched then has a certificate; empty:
 // it is known. Another agent may have approved one before this agent watched.
-func (l *ledger) gap(launched time.Time) string {
+func (l *Ledger) Gap(launched time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if launched.IsZero() || !launched.Add(approvedKept).Before(l.since) {
@@ -106,7 +111,7 @@ func (l *ledger) gap(launched time.Time) string {
 		l.since.UTC().Format(time.RFC3339), launched.UTC().Format(time.RFC3339))
 }
 
-func (l *ledger) of(id cluster.InstanceID) *rules.Issue {
+func (l *Ledger) Of(id cluster.InstanceID) *rules.Issue {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i, ok := l.entries[id]; ok {
@@ -115,9 +120,9 @@ func (l *ledger) of(id cluster.InstanceID) *rules.Issue {
 	return nil
 }
 
-// enter writes that an instance gets its certificate. Unless that is on disk the
+// Enter writes that an instance gets its certificate. Unless that is on disk the
 // certificate must not be approved.
-func (l *ledger) enter(id cluster.InstanceID, i rules.Issue) error {
+func (l *Ledger) Enter(id cluster.InstanceID, i rules.Issue) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if old, ok := l.entries[id]; ok {
@@ -133,15 +138,15 @@ func (l *ledger) enter(id cluster.InstanceID, i rules.Issue) error {
 	return l.write(next, l.grants)
 }
 
-// granted are the approvals that were seen for a Node's name.
-func (l *ledger) granted(node string) []rules.Issue {
+// Granted are the approvals that were seen for a Node's name.
+func (l *Ledger) Granted(node string) []rules.Issue {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.grants[node])
 }
 
-// learn keeps an approval that was seen, unless it is known.
-func (l *ledger) learn(i rules.Issue) error {
+// Learn keeps an approval that was seen, unless it is known.
+func (l *Ledger) Learn(i rules.Issue) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, own := range l.entries {
@@ -158,8 +163,8 @@ func (l *ledger) learn(i rules.Issue) error {
 	return l.write(l.entries, next)
 }
 
-// prune forgets instances that a whole read of the cloud no longer has.
-func (l *ledger) prune(groups []cluster.NodeGroup, now time.Time) {
+// Prune forgets instances that a whole read of the cloud no longer has.
+func (l *Ledger) Prune(groups []cluster.NodeGroup, now time.Time) {
 	there, names := map[cluster.InstanceID]bool{}, map[string]bool{}
 	for _, g := range groups {
 		if g.Stale != "" {
@@ -175,10 +180,10 @@ func (l *ledger) prune(groups []cluster.NodeGroup, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := maps.Clone(l.entries)
-	maps.DeleteFunc(next, func(id cluster.InstanceID, i rules.Issue) bool { return !there[id] && now.Sub(i.At) > ledgerKeep })
+	maps.DeleteFunc(next, func(id cluster.InstanceID, i rules.Issue) bool { return !there[id] && now.Sub(i.At) > Keep })
 	grants := maps.Clone(l.grants)
 	maps.DeleteFunc(grants, func(node string, list []rules.Issue) bool {
-		return !names[node] && !slices.ContainsFunc(list, func(i rules.Issue) bool { return now.Sub(i.At) <= ledgerKeep })
+		return !names[node] && !slices.ContainsFunc(list, func(i rules.Issue) bool { return now.Sub(i.At) <= Keep })
 	})
 	if len(next) == len(l.entries) && len(grants) == len(l.grants) {
 		return
@@ -188,9 +193,9 @@ func (l *ledger) prune(groups []cluster.NodeGroup, now time.Time) {
 	}
 }
 
-func (l *ledger) write(next map[cluster.InstanceID]rules.Issue, grants map[string][]rules.Issue) error {
+func (l *Ledger) write(next map[cluster.InstanceID]rules.Issue, grants map[string][]rules.Issue) error {
 	if l.path != "" {
-		data, err := json.Marshal(ledgerFile{Version: ledgerVersion, Joined: next, Granted: grants, Since: l.since, Seen: l.seen})
+		data, err := json.Marshal(file{Version: version, Joined: next, Granted: grants, Since: l.since, Seen: l.seen})
 		if err == nil {
 			err = os.MkdirAll(filepath.Dir(l.path), 0o700)
 		}
