@@ -3,7 +3,9 @@ package install
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -77,12 +79,22 @@ func beside(set, others []Setting) []Setting {
 	return out
 }
 
-// groupsSteps bring the published groups.yaml to a machine that has none.
+// groupsSteps bring the published groups.yaml to a machine that has none, and let the agent's group
+// read one that root alone reads.
 func (h Host) groupsSteps(s shared, has map[string]string) ([]Step, error) {
 	name := cmp.Or(has[groupsName], groupsFile)
 	own, err := h.readIf(name)
-	if err != nil || own != nil || s.groups == "" {
+	if err != nil || own == nil && s.groups == "" {
 		return nil, err
+	}
+	if own != nil {
+		st, err := os.Stat(h.path(name))
+		if err != nil || st.Mode()&0o004 != 0 || st.Mode()&0o040 != 0 && h.owned(st) {
+			return nil, err
+		}
+		return []Step{change("groups", "let group "+User+" read "+name, func(context.Context) error {
+			return errors.Join(os.Chmod(h.path(name), 0o640), h.own(name)) // #nosec G302 -- the agent reads it
+		})}, nil
 	}
 	return []Step{h.write("groups", name, []byte(s.groups), 0o640)}, nil
 }

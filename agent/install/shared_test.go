@@ -135,3 +135,21 @@ func TestSharedIsJudged(t *testing.T) {
 		}
 	}
 }
+
+// TestGroupsFileIsReadable: a groups.yaml that root alone reads is given to the agent's group.
+func TestGroupsFileIsReadable(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode, want os.FileMode
+		changed    bool
+	}{"root's alone": {0o600, 0o640, true}, "the group's": {0o640, 0o640, false}, "everybody's": {0o644, 0o644, false}} {
+		h := bare(t)
+		h.put(t, groupsFile, "groups: {}\n")
+		if err := os.Chmod(h.path(groupsFile), c.mode); err != nil {
+			t.Fatal(err)
+		}
+		steps := settle(t, h, kubetest.Client(fake.NewClientset()), Options{Set: []Setting{{"AUTOSCALER_PROVIDER", "nova"}}})
+		if st, err := os.Stat(h.path(groupsFile)); err != nil || st.Mode().Perm() != c.want || (steps["groups"].State == Done) != c.changed {
+			t.Errorf("%s: %v %v, %+v", name, st.Mode(), err, steps["groups"])
+		}
+	}
+}

@@ -54,6 +54,7 @@ func (p page) csrFacts(x csrsigner.Explanation) {
 		list("instance's addresses", i.Addresses)
 	}
 	list("this machine", append(append([]string{}, f.SelfNames...), f.SelfAddresses...))
+	list("control plane's list", f.Listed)
 	if f.Issued != nil {
 		row("earlier certificate", "since %s, by request %s", f.Issued.At.UTC().Format(time.RFC3339), f.Issued.CSR)
 	}

@@ -76,6 +76,7 @@ func TestHA(t *testing.T) {
 	w := h.killInApproval(t, i)
 	h.killInDrain(t, i, w)
 	seen(t)
+	h.rebootOne(t)
 	h.replaceOne(t)
 	h.loseTwo(t)
 }
@@ -187,7 +188,7 @@ func (h *ha) installOn(t *testing.T, n int) {
 		for n, at := range controlPlane {
 			list += "- node: " + h.name(n) + "\n  addresses: [" + at + "]\n"
 		}
-		if err := c.Write("/etc/autoscaler-agent/groups.yaml", []byte(list), 0o644); err != nil {
+		if err := c.Write("/etc/autoscaler-agent/groups.yaml", []byte(list), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		line += " --set AUTOSCALER_PROVIDER=asg --set AUTOSCALER_AWS_CLUSTER_NAME=" + world.ClusterName + " --set AUTOSCALER_AWS_REGION=" + h.cloud.Region() +

@@ -3,7 +3,6 @@ package leader
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,33 +13,33 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 )
 
-// section is the first block of commands of docs/ha.md below a heading that has a word.
-func section(t *testing.T, heading, word string) string {
+// rebootOne switches the machine of the acting agent off and on: another agent acts, and the machine
+// comes back as a leader whose agent stands by.
+func (h *ha) rebootOne(t *testing.T) {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/ha.md")
-	if err != nil {
+	n := h.acting(t.Context())
+	began := time.Now()
+	if err := h.again[h.leaders[n]](); err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(page), "\n## "+heading+"\n")
-	rest, _, _ = strings.Cut(rest, "\n## ")
-	for ok {
-		_, after, more := strings.Cut(rest, "```\n")
-		block, next, _ := strings.Cut(after, "```\n")
-		if more && strings.Contains(block, word) {
-			return block
-		}
-		rest, ok = next, more
+	await.True(t, h.name(n)+" has booted", func() bool { return started(t)(h.leaders[n]) })
+	h.standBy(t)
+	if h.acting(t.Context()) == n {
+		t.Errorf("%s acts again before another one did", h.name(n))
 	}
-	t.Fatalf("docs/ha.md has no commands with %q below %q", word, heading)
-	return ""
+	h.ready(t, h.api, h.name(n))
+	await.Nil(t, "the API server of "+h.name(n)+" answers", func(context.Context) error {
+		return clientAt(t, h.leaders[n], controlPlane[n]+":6443").CoreV1().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error()
+	})
+	t.Logf("%s was switched off and on: a leader again after %s", h.name(n), time.Since(began).Round(time.Second))
 }
 
 // replaceOne takes the third leader away as the page says, and makes the machine a leader again.
 func (h *ha) replaceOne(t *testing.T) {
 	t.Helper()
 	const n = 2
-	must(t, h.leaders[n], "set -e\n"+section(t, "Replacing one", "kubeadm reset"))
-	must(t, h.leaders[0], "export KUBECONFIG=/etc/kubernetes/admin.conf; "+section(t, "Replacing one", "delete node"))
+	must(t, h.leaders[n], "set -e\n"+section(t, "ha.md", "Replacing one", "kubeadm reset"))
+	must(t, h.leaders[0], "export KUBECONFIG=/etc/kubernetes/admin.conf; "+section(t, "ha.md", "Replacing one", "delete node"))
 	if err := h.leaders[n].Halt(); err != nil {
 		t.Log(err)
 	}
@@ -67,7 +66,7 @@ func (h *ha) loseTwo(t *testing.T) {
 		return err != nil && !apierrors.IsNotFound(err)
 	})
 	began := time.Now()
-	out := must(t, h.leaders[0], "set -e\n"+section(t, "Losing two", "force-new-cluster"))
+	out := must(t, h.leaders[0], "set -e\n"+section(t, "ha.md", "Losing two", "force-new-cluster"))
 	t.Logf("a cluster of one after %s:\n%s", time.Since(began).Round(time.Second), out)
 	await.Nil(t, "the survivor acts", func(ctx context.Context) error {
 		line, err := h.leaders[0].Run(ctx, "systemctl", "show", "--property=StatusText", "--value", "autoscaler-agent")

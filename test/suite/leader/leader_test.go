@@ -71,6 +71,8 @@ func TestLeader(t *testing.T) {
 	}
 	t.Logf("check, with a worker:\n%s", r.check(t, c))
 	r.comesBack(t, c)
+	r.renewsCertificates(t, c, api)
+	c = r.diskLost(t, c, api, i.PrivateDNS)
 	r.inAPod(t, c)
 }
 
@@ -179,6 +181,7 @@ func (r *rig) leaderWith(t *testing.T, name, hook string) *worker.Container {
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
+	r.script, r.agent = script, agent
 	c := r.machine(t, name, name, address, func(c *worker.Container) error {
 		return errors.Join(c.Write("/root/leader.sh", script, 0o600), c.Write("/root/autoscaler-agent-linux-amd64", agent, 0o755), c.Write("/etc/cloud/cloud-init.disabled", nil, 0o644))
 	}, started(t))

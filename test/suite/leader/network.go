@@ -20,9 +20,9 @@ const router = "10.90.0.1"
 
 // wired boots a container in a network namespace of its own, with one address and a way to
 // the test's. The thread that started it lives until remove is called: it is the container's
-// parent, and with the thread the container would go.
-func wired(ctx context.Context, c *worker.Container, address string) (remove func() error, err error) {
-	up, done, gone := make(chan error), make(chan struct{}), make(chan error, 1)
+// parent, and with the thread the container would go. again switches the machine off and on.
+func wired(ctx context.Context, c *worker.Container, address string) (remove, again func() error, err error) {
+	up, calls, gone := make(chan error), make(chan func()), make(chan error, 1)
 	onThread(func() {
 		err := syscall.Unshare(syscall.CLONE_NEWNET)
 		if err == nil {
@@ -32,10 +32,21 @@ func wired(ctx context.Context, c *worker.Container, address string) (remove fun
 			err = c.Boot(ctx)
 		}
 		up <- err
-		<-done
+		for call := range calls {
+			call()
+		}
 		gone <- c.Remove()
 	})
-	return func() error { close(done); return <-gone }, <-up
+	remove = func() error { close(calls); return <-gone }
+	again = func() error {
+		booted := make(chan error)
+		calls <- func() {
+			_ = c.Halt() // a control plane takes longer to stop than Halt waits: its machine is switched off
+			booted <- c.Boot(ctx)
+		}
+		return <-booted
+	}
+	return remove, again, <-up
 }
 
 // onThread runs f on a thread of its own that ends with f: no other goroutine gets its

@@ -50,9 +50,13 @@ type rig struct {
 	programs string
 	cloud    *aws.Cloud
 	launched chan aws.Instance
+	// script made the first leader, with the agent's program beside it.
+	script, agent []byte
 	// front is the address that the endpoint's name leads to: the one leader's, or the forwarder's
 	// before three.
 	front string
+	// again switches a machine off and on.
+	again map[*worker.Container]func() error
 	// ended is told of each machine that the cloud has ended.
 	ended func(aws.Instance)
 
@@ -65,7 +69,7 @@ func newRig(t *testing.T) *rig {
 	if os.Getenv(gate) != "inside" {
 		t.Skip("boots containers as root and builds Kubernetes once: make e2e-leader")
 	}
-	r := &rig{programs: os.Getenv("AUTOSCALER_TEST_PROGRAMS"), launched: make(chan aws.Instance, 8), front: address, ended: func(aws.Instance) {}}
+	r := &rig{programs: os.Getenv("AUTOSCALER_TEST_PROGRAMS"), launched: make(chan aws.Instance, 8), front: address, again: map[*worker.Container]func() error{}, ended: func(aws.Instance) {}}
 	var err error
 	if r.parts, err = worker.Prepare(t.Context(), t.Output()); err != nil {
 		t.Fatal(err)
@@ -285,7 +289,8 @@ func (r *rig) machine(t *testing.T, name, host, address string, prepare func(*wo
 		if err != nil {
 			t.Fatal(err)
 		}
-		remove, err := wired(t.Context(), c, address)
+		remove, again, err := wired(t.Context(), c, address)
+		r.again[c] = again
 		t.Cleanup(func() {
 			if t.Failed() {
 				journal, _ := c.Run(context.Background(), "journalctl", "--no-pager", "-n", "60", "-u", "autoscaler-agent", "-u", "autoscaler-agent-join", "-u", "kubelet")
