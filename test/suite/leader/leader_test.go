@@ -71,7 +71,7 @@ func TestLeader(t *testing.T) {
 	}
 	t.Logf("check, with a worker:\n%s", r.check(t, c))
 	r.comesBack(t, c)
-	r.renewsCertificates(t, c, api)
+	r.renewsCertificates(t, c)
 	c = r.diskLost(t, c, api, i.PrivateDNS)
 	r.inAPod(t, c)
 }
