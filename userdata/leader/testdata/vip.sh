@@ -280,7 +280,7 @@ spec:
   - name: kube-vip
     image: ghcr.io/kube-vip/kube-vip:v1.0.4@sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff
     imagePullPolicy: IfNotPresent
-    args: [manager]
+    args: [manager, --prometheusHTTPServer, ""] # no port of its own
     env:
     - {name: address, value: "10.0.0.100"}
     - {name: port, value: "6443"}
@@ -295,7 +295,6 @@ spec:
     - {name: vip_leaseduration, value: "5"}
     - {name: vip_renewdeadline, value: "3"}
     - {name: vip_retryperiod, value: "1"}
-    - {name: prometheus_server, value: ""}
     - name: vip_nodename
       valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
     securityContext:
@@ -348,7 +347,7 @@ spec:
   - name: kube-vip
     image: ghcr.io/kube-vip/kube-vip:v1.0.4@sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff
     imagePullPolicy: IfNotPresent
-    args: [manager]
+    args: [manager, --prometheusHTTPServer, ""] # no port of its own
     env:
     - {name: address, value: "10.0.0.100"}
     - {name: port, value: "6443"}
@@ -363,7 +362,6 @@ spec:
     - {name: vip_leaseduration, value: "5"}
     - {name: vip_renewdeadline, value: "3"}
     - {name: vip_retryperiod, value: "1"}
-    - {name: prometheus_server, value: ""}
     - name: vip_nodename
       valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
     securityContext:
