@@ -28,6 +28,7 @@ type layer struct {
 // layers is DESIGN section 2 as a table.
 var layers = map[string]layer{
 	"agent/cluster":                      {pure: true},
+	"internal/schedule":                  {clockless: true, house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net", "os", "context", "sync"}},
 	"agent/decision":                     {pure: true, house: []string{"agent/cluster"}},
 	"agent/fit":                          {pure: true, house: []string{"agent/cluster", "agent/fit/labelindex"}},
 	"agent/fit/labelindex":               {pure: true, house: []string{"agent/cluster"}},
@@ -46,8 +47,11 @@ var layers = map[string]layer{
 	"agent/plan/internal/exchange":       {pure: true},
 	"agent/plan/internal/judge":          {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/budget", "agent/plan/internal/schedsim", "agent/plan/internal/topology", "agent/plan/internal/packing", "agent/plan/internal/contents", "agent/plan/internal/exchange"}},
 	"agent/plan/internal/scaleup":        {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/topology", "agent/plan/internal/packing", "agent/plan/internal/judge"}},
-	"agent/plan/internal/scaledown":      {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/budget"}},
-	"agent/plan/internal/explain":        {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/scaleup", "agent/plan/internal/scaledown"}},
+	"agent/plan/internal/disruption":     {pure: true, house: []string{"agent/cluster", "agent/decision", "internal/schedule", "agent/plan/internal/growth", "agent/plan/internal/nodestart", "agent/plan/internal/round"}},
+	"agent/plan/internal/reap":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
+	"agent/plan/internal/softtaint":      {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
+	"agent/plan/internal/scaledown":      {pure: true, house: []string{"agent/plan/internal/disruption", "agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/budget"}},
+	"agent/plan/internal/explain":        {pure: true, house: []string{"agent/plan/internal/disruption", "agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/scaleup", "agent/plan/internal/scaledown"}},
 	"agent/plan":                         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/*"}},
 	"agent/plan/internal/schedsim":       {pure: true, house: []string{"agent/cluster", "agent/binpack", "agent/fit"}},
 	"agent/plan/plantest":                {house: []string{"agent/cluster", "agent/plan/internal/schedsim"}, banned: []string{"k8s.io/", "net", "os"}},

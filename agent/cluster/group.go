@@ -92,6 +92,12 @@ type Options struct {
 	// ScaleDownGPUUtilization holds for nodes that offer GPUs.
 	ScaleDownGPUUtilization     *float64 `json:"scaleDownGPUUtilization,omitempty"`
 	IgnoreDaemonSetsUtilization *bool    `json:"ignoreDaemonSetsUtilization,omitempty"`
+	// Drift, MaxNodeAge and RepairAfter say which nodes are replaced.
+	Drift       *bool          `json:"drift,omitempty"`
+	MaxNodeAge  *time.Duration `json:"maxNodeAge,omitempty"`
+	RepairAfter *time.Duration `json:"repairAfter,omitempty"`
+	// Budgets say how many nodes of the group may be disrupted at once, and when; nil: the default.
+	Budgets []DisruptionBudget `json:"disruptionBudgets,omitempty"`
 }
 
 // Pause says that nothing is to be grown or deleted in a group, why, and until when;

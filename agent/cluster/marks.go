@@ -16,6 +16,7 @@ const (
 	AnnotationDelay        = "delay-deletion.cluster-autoscaler.kubernetes.io/" // a prefix
 	AnnotationCordoned     = "autoscaler-agent/cordoned"                        // when and by which rule, with a space between
 	AnnotationGroup        = "autoscaler-agent/group"
+	AnnotationResume       = "autoscaler-agent/resume-rollout"
 
 	AnnotationSafeToEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	AnnotationSafeVolumes  = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
@@ -63,6 +64,7 @@ var Marks = []Mark{
 	{AnnotationKeep, "annotation of a Node", "reads", "an operator", "the node is not removed by scale-down, unless the value is false, and its Node object is not deleted", "D5 E3"},
 	{AnnotationDoNotDisrupt, "annotation of a Node", "reads", "an operator", "the node is not removed; with a time, only for that long after its creation", "D5"},
 	{AnnotationRequested, "annotation of a Node", "reads", "an operator", "true: drain and terminate the node now, whatever its utilisation; rules that protect pods hold", "D20"},
+	{AnnotationResume, "annotation of a Node", "reads", "an operator", "the rollout that D31 names by the value goes on in the Node's group, although it was halted", "D31"},
 	{AnnotationDelay, "annotation of a Node", "reads", "a controller", "every key with this prefix keeps a drained node from being terminated, for a while", "D14"},
 	{LabelControlPlane, "label of a Node", "reads", "kubeadm", "the node is never touched", ""},
 	{LabelControlPlaneLegacy, "label of a Node", "reads", "an old kubeadm", "the node is never touched", ""},

@@ -124,6 +124,10 @@ type Pod struct {
 	// DoNotDisrupt is karpenter.sh/do-not-disrupt: "true".
 	DoNotDisrupt bool    `json:"doNotDisrupt,omitempty"`
 	GracePeriod  Seconds `json:"gracePeriod,omitempty"`
+	// Unready tells that a bound pod's Ready condition is not True, Crashing that a container of it waits to be
+	// started again after it has crashed (CrashLoopBackOff).
+	Unready  bool `json:"unready,omitempty"`
+	Crashing bool `json:"crashing,omitempty"`
 	// Wishes are what rare annotations of the pod ask for; nil: nothing. Never changed
 	// once it is handed out.
 	Wishes  *PodWishes `json:"wishes,omitempty"`

@@ -37,6 +37,23 @@ func (s *Consolidation) Words() string {
 	return fmt.Sprintf("%d %s of group %s can replace %s", s.Machines, unit, s.Group, strings.Join(names, ", "))
 }
 
+// Replacement is a machine that was ordered in place of a node, which goes when the machine is Ready and has room for
+// its pods.
+type Replacement struct {
+	Node    cluster.NodeName `json:"node"`
+	Group   cluster.GroupID  `json:"group"`
+	Rule    string           `json:"rule"` // why the node goes
+	Ordered time.Time        `json:"ordered"`
+}
+
+// Halt is the end of the rollout of one source of a group, until the group has another source or an operator resumes it.
+type Halt struct {
+	Group  cluster.GroupID `json:"group"`
+	Source string          `json:"source"` // the digest of the source
+	Why    string          `json:"why"`
+	At     time.Time       `json:"at"`
+}
+
 // Memory is what one round tells the next. The zero value is a restart: every rule
 // is safe with it.
 type Memory struct {
@@ -82,6 +99,12 @@ type Memory struct {
 	ShrunkAt time.Time `json:"shrunkAt,omitzero"`
 	// Consolidation is the replacement of nodes that is thought of or under way.
 	Consolidation *Consolidation `json:"saving,omitempty"`
+	// Replacements are the machines that were ordered in place of nodes. Sorted by node.
+	Replacements []Replacement `json:"replacements,omitempty"`
+	// GivenUp is when the drain of a node that is to be replaced was given up; it is left alone for a while.
+	GivenUp map[cluster.NodeName]time.Time `json:"givenUp,omitempty"`
+	// Halts are the rollouts that ended because of what the first machine showed. Sorted by group.
+	Halts []Halt `json:"halts,omitempty"`
 	// DaemonPods is what the pods of DaemonSets requested on the nodes of groups, for when the
 	// last of them has gone. Sorted by group and DaemonSet.
 	DaemonPods []DaemonPods `json:"daemonPods,omitempty"`

@@ -73,4 +73,12 @@ const (
 	RuleKeeps       = "D22" // the cloud ends no named instance of the group now (a rollout is under way): nothing of it is marked or ended
 	RuleInterrupted = "D23" // the cloud ends the node's machine of its own accord (a spot interruption): the node is cordoned and its pods are evicted at once
 	RuleCompletion  = "D24" // the node waits until pods that run to their end (safe-to-evict: on-completion) have ended
+	RuleDrifted     = "D25" // the node is not what its group would start today: it is replaced
+	RuleExpired     = "D26" // the node is older than nodes may become: it is replaced
+	RuleSick        = "D27" // the node has been sick for long enough (not Ready, or one of the repair conditions): it is replaced
+	RuleReplace     = "D28" // the agent orders a machine in place of a node whose pods have room nowhere else, and the node stays until the machine is Ready and has room for them
+	RuleDisruption  = "D29" // a disruption budget of the group or of the cluster lets no further node go now
+	RuleCanary      = "D30" // the node waits for the first machine that was started from its group's present source: the others follow when this machine is Ready and its pods are Ready
+	RuleHalted      = "D31" // the rollout of the group's present source is halted: its first machine did not come, or pods crash on this machine and not on others
+	RuleBreaker     = "D32" // too many nodes are sick at once: the agent replaces none of them for that
 )

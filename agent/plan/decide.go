@@ -12,9 +12,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/burst"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/reap"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaleup"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/softtaint"
 )
 
 // run is one round at work.
@@ -44,7 +46,7 @@ var steps = []struct {
 	{"count upcoming machines that nobody reserved", func(r *run) { r.CountOrphanedUpcoming() }},
 	{"tell which nodes are still starting", func(r *run) { r.TellStarting() }},
 	{"judge the cluster's health", func(r *run) { r.Health(); r.up.CheckExpanders() }},
-	{"terminate instances that never became nodes", func(r *run) { r.down.ReapInstances() }},
+	{"terminate instances that never became nodes", func(r *run) { reap.Instances(r.State) }},
 	{"name the groups that are left out of their balance set", func(r *run) { growth.JudgeBalance(r.State) }},
 	{"judge which groups can grow", func(r *run) { growth.Judge(r.State) }},
 	{"grow groups to their minimum", func(r *run) { growth.EnforceMin(r.State) }},
@@ -53,11 +55,12 @@ var steps = []struct {
 	{"let the later pods of a burst wait for each other", func(r *run) { burst.Hold(r.State) }},
 	{stepScaleUp, func(r *run) { r.down.SetApplied(r.up.Decide()) }},
 	{"remember the order of a burst", func(r *run) { burst.Remember(r.State) }},
+	{"judge the rollouts of groups whose nodes are replaced", func(r *run) { r.down.Disruption.Judge() }},
 	{stepDrain, func(r *run) { r.down.DrainInterrupted() }},
 	{"go on with the nodes that carry a mark", func(r *run) { r.down.Resume() }},
 	{stepScaleDown, func(r *run) { r.down.Decide() }},
 	{"replace nodes by fewer or cheaper machines", func(r *run) { r.down.Consolidate() }},
-	{"tell the scheduler which nodes may go", func(r *run) { r.down.UpdateSoftTaints() }},
+	{"tell the scheduler which nodes may go", func(r *run) { softtaint.Update(r.State) }},
 	{stepFinish, func(r *run) { r.Finish() }},
 }
 

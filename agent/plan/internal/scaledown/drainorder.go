@@ -44,6 +44,15 @@ func (w *Planner) patience(c *round.DrainPlan) time.Duration {
 	return all
 }
 
+// deadline is when the drain of a node is given up that has carried the mark since first.
+func (w *Planner) deadline(n *round.Node, c *round.DrainPlan, first time.Time) time.Time {
+	patience := w.Policy.DelayAfterTaint + w.patience(c)
+	if replacedBy(markedBy(n.Node)) {
+		patience += max(w.Policy.ReplaceDrainTime-w.Policy.MaxPodEvictionTime, 0)
+	}
+	return round.Later(markTime(n.Node, w.Now), first).Add(patience)
+}
+
 // wave lists the pods of a node that the drain evicts now: all, or those of the first step
 // that still has some, terminating ones included.
 func (w *Planner) wave(n *round.Node) []*cluster.Pod {

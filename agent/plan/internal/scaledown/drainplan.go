@@ -216,10 +216,13 @@ func (w *Planner) drain(i int) {
 		return
 	}
 	c := w.DrainPlanOf(n)
-	if why := w.giveUp(i, g, &c, round.Later(markTime(n.Node, w.Now), first)); why != "" {
+	if why := w.giveUp(i, g, &c, w.deadline(n, &c, first)); why != "" {
 		n.Removing = false
 		delete(w.Next.Draining, n.Name)
 		w.Postpone(w.Now.Add(w.Policy.DelayAfterFailure))
+		if replacedBy(markedBy(n.Node)) && w.Reached(w.deadline(n, &c, first)) {
+			w.Disruption.GiveUp(n.Name)
+		}
 		w.Act(decision.Uncordon{Node: n.Name, UID: n.UID, Rule: decision.RuleTookBack, Why: why})
 		w.Held("node", string(n.Name), decision.RuleTookBack, "stays: %s", why)
 		return
@@ -285,10 +288,14 @@ func (w *Planner) DeletionsFrozen(g *round.Group) (rule, why string) {
 }
 
 // giveUp says why a mark is taken back; empty: the drain goes on.
-func (w *Planner) giveUp(i int, g *round.Group, c *round.DrainPlan, since time.Time) string {
+func (w *Planner) giveUp(i int, g *round.Group, c *round.DrainPlan, deadline time.Time) string {
 	n := &w.Nodes[i]
-	deadline := since.Add(w.Policy.DelayAfterTaint + w.patience(c))
+	replaced := replacedBy(markedBy(n.Node))
 	switch {
+	case replaced && w.Disruption.Halted(n.Group) != "":
+		return "the rollout of its group is halted: " + w.Disruption.Halted(n.Group)
+	case replaced && w.Disruption.Reason(i).Rule == "":
+		return "nothing asks for its replacement any more"
 	case markedBy(n.Node) == decision.RuleInterrupted:
 		return "the cloud does not say any more that it ends the machine"
 	case n.InUse:

@@ -202,11 +202,18 @@ func (w *Planner) newCursors() *relocationCursors {
 	for i := range p.by {
 		p.by[i].skipped = -1
 	}
+	var last []int32
 	for i := range w.Nodes {
-		if w.Nodes[i].State == round.StateReady {
-			p.to = append(p.to, int32(i))
+		if w.Nodes[i].State != round.StateReady {
+			continue
 		}
+		if w.Disruption.Reason(i).Rule != "" { // pods that go there would have to move again
+			last = append(last, int32(i))
+			continue
+		}
+		p.to = append(p.to, int32(i))
 	}
+	p.to = append(p.to, last...)
 	return p
 }
 

@@ -4,16 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/disruption"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -23,12 +20,14 @@ type Candidate struct {
 	nonEmpty  int // 1: pods have to be moved
 	util      float64
 	Unready   bool
-	requested bool      // somebody asked for it to go
-	below     int       // how far its group would be below the largest of its balance set
-	since     time.Time // since when it is not needed
-	waits     int       // 0: its timer runs already, 1: it would begin now
-	looked    int       // 0: the last round had no looks left for it
-	completes int       // 1: pods on it run to their end, so that it cannot go yet
+	requested bool              // somebody asked for it to go
+	below     int               // how far its group would be below the largest of its balance set
+	since     time.Time         // since when it is not needed
+	waits     int               // 0: its timer runs already, 1: it would begin now
+	looked    int               // 0: the last round had no looks left for it
+	why       disruption.Reason // why it is replaced; zero: it is not
+	turn      int               // among the nodes that are replaced; see turnOf
+	completes int               // 1: pods on it run to their end, so that it cannot go yet
 
 	late []round.ClassCount // see tentative
 }
@@ -49,6 +48,9 @@ func (w *Planner) Decide() {
 	defer w.tellRelocation()
 	for i := range all {
 		c := &all[i]
+		if c.replaced() && w.heldBack(c) { // the nodes before it may have used the budget up
+			continue
+		}
 		cargo, unneeded := w.unneeded(c)
 		if !unneeded {
 			continue
@@ -62,8 +64,12 @@ func (w *Planner) Decide() {
 			w.HeldWhy("node", name, decision.RuleUnneededFor, n.Facts.DueWords(due))
 			continue
 		}
-		if rule != "" && (rule != decision.RuleCooldown || !c.requested) {
+		if rule != "" && (rule != decision.RuleCooldown || !c.requested && !c.replaced()) {
 			w.Held("node", name, rule, "not needed, and stays: %s", why)
+			continue
+		}
+		if full := w.Disruption.Full(c.Node, w.reasonOf(c)); full != "" && !c.replaced() {
+			w.Held("node", name, decision.RuleDisruption, "not needed, and waits: %s", full)
 			continue
 		}
 		if r, y := w.DeletionsFrozen(g); r != "" {
@@ -80,10 +86,16 @@ func (w *Planner) Decide() {
 		}
 		w.removals.add(&cargo)
 		w.noteMarked(c)
+		w.Disruption.Add(c.Node)
 		g.Shrinks = true
 		w.WakeAt(w.Now.Add(w.Policy.DelayAfterTaint))
-		w.Act(decision.Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, round.Pods(cargo.Movable))})
+		words := fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, round.Pods(cargo.Movable))
+		if c.replaced() {
+			words = c.why.Why + "; " + words
+		}
+		w.Act(decision.Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: words})
 	}
+	w.orderReplacements(rule, why)
 }
 
 // DueOf returns when a candidate may go, and by which rule.
@@ -92,6 +104,8 @@ func (w *Planner) DueOf(c *Candidate, g *round.Group) (time.Time, string) {
 	switch {
 	case Requested(n.Node):
 		return w.Now, decision.RuleRequested
+	case c.replaced():
+		return w.Now, c.why.Rule
 	case c.requested:
 		return w.Now, decision.RuleConsolidate
 	}
@@ -142,6 +156,9 @@ func (w *Planner) candidates() []Candidate {
 			continue
 		}
 		c := Candidate{Node: i, Unready: n.Ready != cluster.StatusTrue, requested: Requested(n.Node) || w.replacementReady(n)}
+		if c.why = w.Disruption.Reason(i); c.replaced() && w.heldBack(&c) {
+			c.why = disruption.Reason{} // it may be idle
+		}
 		if rule, why := w.notRemovable(n, &c); rule != "" {
 			w.HeldWhy("node", string(n.Name), rule, why)
 			if since, runs := w.Memory.Unneeded[n.Name]; runs && rule == decision.RuleInUse && n.OnlyRelocated {
@@ -152,7 +169,7 @@ func (w *Planner) candidates() []Candidate {
 			continue
 		}
 		plan := w.podsToDrain(n)
-		c.nonEmpty, c.completes = min(plan.Movable, 1), min(len(plan.Completing), 1)
+		c.nonEmpty, c.completes, c.turn = min(plan.Movable, 1), min(len(plan.Completing), 1), w.turnOf(&c)
 		c.since = w.Memory.Unneeded[n.Name]
 		if c.since.IsZero() { // after the others, also those whose timer began in this moment: time alone changes no order
 			c.since, c.waits = w.Now, 1
@@ -173,6 +190,9 @@ func (w *Planner) candidates() []Candidate {
 func compareCandidates(a, b Candidate) int {
 	if a.requested != b.requested {
 		return boolInt(b.requested) - boolInt(a.requested)
+	}
+	if a.turn != b.turn {
+		return a.turn - b.turn
 	}
 	if a.completes != b.completes { // they cannot go yet, and keep no other from going
 		return a.completes - b.completes
@@ -200,7 +220,7 @@ func (w *Planner) notRemovable(n *round.Node, c *Candidate) (rule, why string) {
 	if why := w.OptOutNow(n.Node); why != "" {
 		return decision.RuleOptOut, why
 	}
-	if c.Unready && !c.requested && !w.Policy.ScaleDownUnready {
+	if c.Unready && !c.requested && !c.replaced() && !w.Policy.ScaleDownUnready {
 		return decision.RuleUnready, "it is not Ready, and such nodes are kept (AUTOSCALER_SCALING_SCALE_DOWN_UNREADY)"
 	}
 	if n.Unschedulable && !n.Facts.CordonedByUs {
@@ -209,9 +229,12 @@ func (w *Planner) notRemovable(n *round.Node, c *Candidate) (rule, why string) {
 	if n.InUse {
 		return decision.RuleInUse, "pods that are to come count on it"
 	}
+	if why := w.Disruption.CameFor(n); why != "" && !c.requested && !c.replaced() {
+		return decision.RuleInUse, why
+	}
 	c.util = w.Utilisation(n)
 	limit := w.Threshold(n)
-	if !c.Unready && c.util > limit && !c.requested {
+	if !c.Unready && c.util > limit && !c.requested && !c.replaced() {
 		return decision.RuleBusy, w.cache.busyWords(c.util, limit)
 	}
 	return "", ""
@@ -235,6 +258,9 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 			round.Set(&w.Next.Unneeded, n.Name, c.since)
 		}
 		return found, false
+	case c.replaced() && (g.CorrectedTarget-g.Removing <= g.Min || w.KeepsTotals(n) != "") && len(found.Completing) == 0:
+		w.order(c, cmp.Or(w.KeepsTotals(n), fmt.Sprintf("the group is at its minimum of %d", g.Min)))
+		return found, false
 	case g.CorrectedTarget-g.Removing <= g.Min:
 		w.Held("node", name, decision.RuleAtMin, "the group is at its minimum of %d", g.Min)
 		return found, false
@@ -253,6 +279,10 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 		if _, runs := w.Memory.Unneeded[n.Name]; runs {
 			round.Set(&w.Next.Unneeded, n.Name, c.since)
 		}
+		return found, false
+	}
+	if r.Rule == decision.RuleNoRoom && c.replaced() {
+		w.order(c, r.Why)
 		return found, false
 	}
 	if r.Rule != "" {
@@ -331,68 +361,3 @@ func boolInt(b bool) int {
 	}
 	return 0
 }
-
-// Cache is what one round worked out for the next.
-type Cache struct {
-	candidates []Candidate
-	relocated  []relocated
-	undoSteps  []undoStep
-	busy       map[utilisationKey]string // see busyWords
-}
-
-// Planner is one round of scale-down.
-type Planner struct {
-	*round.State
-	cache    *Cache
-	removals removals
-	allowed  map[string]bool // see allowedAtFirst
-	// applied is every node with what is on it and with the pending pods of this round's
-	// scale-up; nil: scale-up has not worked it out.
-	applied *fit.State
-
-	relocation    *relocationConstraints
-	unconstrained bool               // no class asks for anything of other pods
-	cursors       *relocationCursors // where pods that are moved find room
-	emptiestFirst bool               // constrained pods go to the nodes with most room: see placeOnEmptiest
-	marked        []int              // nodes that this round has marked
-	late          []int              // see lateClasses
-	lateKnown     bool
-	looks         int // that are left of the budget of the part that is at work
-}
-
-// utilisationKey is a utilisation in whole per cent and the limit that it is above.
-type utilisationKey struct {
-	percent int
-	limit   float64
-}
-
-// maxBusyWords bounds how many are remembered in words: a utilisation beyond that is made
-// of what nobody reports.
-const maxBusyWords = 1000
-
-// busyWords say that a node is used too much to go. Few of them differ.
-func (e *Cache) busyWords(util, limit float64) string {
-	if !(util < maxBusyWords/100) || len(e.busy) > maxBusyWords {
-		return "utilisation " + percent(util) + " is above " + percent(limit)
-	}
-	key := utilisationKey{int(math.RoundToEven(util * 100)), limit}
-	words, ok := e.busy[key]
-	if !ok {
-		words = "utilisation " + percent(util) + " is above " + percent(limit)
-		round.Set(&e.busy, key, words)
-	}
-	return words
-}
-
-func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 0, 64) + "%" }
-
-// New begins scale-down.
-func New(w *round.State, c *Cache) *Planner {
-	return &Planner{State: w, cache: c, looks: budget.Relocation.Budget()}
-}
-
-// SetApplied hands over what scale-up returned.
-func (w *Planner) SetApplied(st *fit.State) { w.applied = st }
-
-// Release lets go of what belongs to the round.
-func (c *Cache) Release() { clear(c.candidates) }

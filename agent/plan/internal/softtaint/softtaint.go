@@ -1,4 +1,7 @@
-package scaledown
+// Package softtaint tells kube-scheduler which nodes may go: Update(round.State).
+//
+// Layer 4. It refuses to change what decides whether a node goes, and anything on stale facts.
+package softtaint
 
 import (
 	"time"
@@ -12,10 +15,10 @@ import (
 // burst that comes and goes within it writes nothing.
 const softTaintAfter = 30 * time.Second
 
-// UpdateSoftTaints taints the nodes that may go: nodes that have been unneeded for a
+// Update taints the nodes that may go: nodes that have been unneeded for a
 // while, a bounded number of changes in a round, and first of all those that are needed
 // again.
-func (w *Planner) UpdateSoftTaints() {
+func Update(w *round.State) {
 	left := w.Policy.MaxBulkSoftTaintCount
 	if left <= 0 || w.Snapshot.Stale != "" {
 		return

@@ -1,0 +1,162 @@
+package disruption
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/schedule"
+)
+
+// standard is the budget of a group for nodes that are replaced, where nobody has set one for the reason.
+var standard = []cluster.DisruptionBudget{{Nodes: 10, Percent: true, Reasons: []string{cluster.ReasonSick, cluster.ReasonDrifted, cluster.ReasonExpired}}}
+
+// Hold says what keeps a node for now that is to be replaced; an empty rule: nothing.
+func (r *Round) Hold(i int, why Reason) (rule, words string) {
+	n := &r.Nodes[i]
+	g := &r.groups[n.Group]
+	if why.Rule == decision.RuleSick {
+		if words := r.breaker(&r.Groups[n.Group], g); words != "" {
+			return decision.RuleBreaker, why.Why + "; it stays: " + words
+		}
+	}
+	if at, was := r.Next.GivenUp[n.Name]; was {
+		return decision.RuleTookBack, fmt.Sprintf("%s; its drain was given up at %s, and is tried again at %s", why.Why, round.Stamp(at), round.Stamp(at.Add(givenUpFor)))
+	}
+	if words := r.waitsForCanary(i); words != "" {
+		return decision.RuleCanary, why.Why + "; it waits: " + words
+	}
+	if words := r.Full(i, why.Name); words != "" {
+		return decision.RuleDisruption, why.Why + "; it waits: " + words
+	}
+	return "", ""
+}
+
+// Full says why the budgets let no further node go for a reason; empty: they do. A node that counts as disrupted already is
+// no further one.
+func (r *Round) Full(i int, reason string) string {
+	n := &r.Nodes[i]
+	list := r.Groups[n.Group].Options.Budgets
+	if !concerned(list, reason) {
+		list = standard
+	}
+	if !concerned(list, reason) && !concerned(r.Policy.DisruptionBudgets, reason) {
+		return ""
+	}
+	r.count()
+	self := 0
+	if r.down[i] {
+		self = 1
+	}
+	g := &r.groups[n.Group]
+	if words := r.full(list, reason, "group "+string(r.Groups[n.Group].ID), g.gone-self, g.nodes); words != "" {
+		return words
+	}
+	return r.full(r.Policy.DisruptionBudgets, reason, "the cluster", r.gone-self, r.nodes)
+}
+
+func concerned(list []cluster.DisruptionBudget, reason string) bool {
+	for i := range list {
+		if list[i].Concerns(reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// full asks one list of budgets. Of those that hold now the smallest counts; where none holds, no node goes.
+func (r *Round) full(list []cluster.DisruptionBudget, reason, whose string, gone, nodes int) string {
+	var smallest *cluster.DisruptionBudget
+	var opens time.Time
+	any := false
+	for i := range list {
+		b := &list[i]
+		if !b.Concerns(reason) {
+			continue
+		}
+		any = true
+		open, next, fault := r.open(b)
+		switch {
+		case fault != "":
+			return fmt.Sprintf("a disruption budget of %s cannot be read: %s", whose, fault)
+		case open && (smallest == nil || b.Of(nodes) < smallest.Of(nodes)):
+			smallest = b
+		case !open && !next.IsZero() && (opens.IsZero() || next.Before(opens)):
+			opens = next
+		}
+	}
+	switch {
+	case !any:
+		return ""
+	case smallest == nil && opens.IsZero():
+		return fmt.Sprintf("no disruption budget of %s for %s nodes holds now, and none ever will", whose, reason)
+	case smallest == nil:
+		return fmt.Sprintf("no disruption budget of %s for %s nodes holds now; the next one does at %s", whose, reason, round.Stamp(opens))
+	case gone >= smallest.Of(nodes):
+		return fmt.Sprintf("%d of %d nodes of %s are disrupted (on their way out, not Ready, or about to be replaced), and its budget is %s", gone, nodes, whose, smallest)
+	}
+	return ""
+}
+
+// open tells whether a budget holds now, and when that changes.
+func (r *Round) open(b *cluster.DisruptionBudget) (open bool, next time.Time, fault string) {
+	if b.Cron == "" {
+		return true, time.Time{}, ""
+	}
+	s, err := schedule.Of(b)
+	if err != nil {
+		return false, time.Time{}, err.Error()
+	}
+	open, next = s.At(r.Now)
+	if !next.IsZero() {
+		r.WakeAt(next)
+	}
+	return open, next, ""
+}
+
+// count counts the nodes of the groups that are disrupted or sick, once a round. It costs N.
+func (r *Round) count() {
+	if r.counted {
+		return
+	}
+	r.counted, r.down = true, make([]bool, len(r.Nodes))
+	replaced := map[cluster.NodeName]bool{}
+	for _, x := range r.Next.Replacements {
+		replaced[x.Node] = true
+	}
+	for i := range r.Nodes {
+		n := &r.Nodes[i]
+		if n.Group < 0 || n.ControlPlane {
+			continue
+		}
+		g := &r.groups[n.Group]
+		g.nodes++
+		r.nodes++
+		if r.sickNow(n) {
+			g.sick++
+			r.sick++
+		}
+		if replaced[n.Name] || n.State == round.StateOut || n.State == round.StateMarked || n.Original != nil {
+			r.disrupt(i)
+		}
+	}
+}
+
+// Add counts a node that goes, or in whose place a machine is ordered, in this round.
+func (r *Round) Add(i int) {
+	r.count()
+	if r.Reason(i).Rule != "" {
+		r.groups[r.Nodes[i].Group].taken = true
+	}
+	r.disrupt(i)
+}
+
+func (r *Round) disrupt(i int) {
+	if !r.down[i] {
+		r.down[i] = true
+		r.groups[r.Nodes[i].Group].gone++
+		r.gone++
+	}
+}

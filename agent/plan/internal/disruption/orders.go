@@ -1,0 +1,166 @@
+package disruption
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// due is when a machine that was ordered in place of a node is no longer waited for.
+func (r *Round) due(x *decision.Replacement) time.Time {
+	o := cluster.Options{}
+	if g, ok := r.ByID[x.Group]; ok {
+		o = r.Groups[g].Options
+	}
+	return x.Ordered.Add(round.OrElse(o.MaxNodeProvisionTime, r.Policy.MaxNodeProvisionTime) + round.OrElse(o.MaxNodeStartupTime, r.Policy.MaxNodeStartupTime))
+}
+
+// carryReplacements keeps the orders of nodes that still are to be replaced.
+func (r *Round) carryReplacements() {
+	for _, x := range r.Memory.Replacements {
+		i, is := r.ByName[x.Node]
+		if !is || r.Nodes[i].Group < 0 || r.Groups[r.Nodes[i].Group].ID != x.Group || r.Reason(i).Rule == "" {
+			continue
+		}
+		if _, told := r.Next.Deleted[r.Nodes[i].Instance.ID]; told || r.Reached(r.due(&x).Add(r.Patience(&r.Groups[r.Nodes[i].Group]))) {
+			continue // it is gone, or enough time has passed to try once more
+		}
+		r.Next.Replacements = append(r.Next.Replacements, x)
+		g := &r.groups[r.Nodes[i].Group]
+		if g.earliestOrder.IsZero() || x.Ordered.Before(g.earliestOrder) {
+			g.earliestOrder = x.Ordered
+		}
+	}
+}
+
+// order is the machine that was ordered in place of a node; nil: none.
+func (r *Round) order(name cluster.NodeName) *decision.Replacement {
+	i, ok := slices.BinarySearchFunc(r.Next.Replacements, name, func(x decision.Replacement, name cluster.NodeName) int {
+		return strings.Compare(string(x.Node), string(name))
+	})
+	if !ok {
+		return nil
+	}
+	return &r.Next.Replacements[i]
+}
+
+// Ordered tells whether a machine was ordered in place of a node.
+func (r *Round) Ordered(i int) bool { return r.order(r.Nodes[i].Name) != nil }
+
+// arrived is how many machines of the group are Ready that came after an order. It costs N.
+func (r *Round) arrived(x *decision.Replacement) (n int) {
+	for i := range r.Nodes {
+		o := &r.Nodes[i]
+		if o.Group >= 0 && r.Groups[o.Group].ID == x.Group && o.State == round.StateReady && !o.Created.Before(x.Ordered.Truncate(time.Second)) {
+			n++
+		}
+	}
+	return n
+}
+
+// CameFor says in place of which node a machine has come, which is not idle for that; empty: of none.
+func (r *Round) CameFor(n *round.Node) string {
+	g := &r.groups[n.Group]
+	if g.earliestOrder.IsZero() || n.Created.Before(g.earliestOrder.Truncate(time.Second)) {
+		return ""
+	}
+	for _, x := range r.Next.Replacements {
+		if x.Group == r.Groups[n.Group].ID && x.Node != n.Name && !n.Created.Before(x.Ordered.Truncate(time.Second)) {
+			return fmt.Sprintf("it has come in place of node %s", x.Node)
+		}
+	}
+	return ""
+}
+
+// Order orders a machine in place of a node whose pods have no room for the reason that is told, or says what it waits for.
+// The order itself is written by Grow.
+func (r *Round) Order(i int, why string) {
+	n := &r.Nodes[i]
+	g := &r.Groups[n.Group]
+	held := func(format string, args ...any) {
+		r.Held("node", string(n.Name), decision.RuleReplace, "%s", r.Reason(i).Why+"; "+fmt.Sprintf(format, args...))
+	}
+	if x := r.order(n.Name); x != nil {
+		due := r.due(x)
+		r.WakeAt(due)
+		switch {
+		case r.Reached(due):
+			held("the machine that was ordered in its place at %s did not help (%s); another one may be ordered at %s", round.Stamp(x.Ordered), why, round.Stamp(due.Add(r.Patience(g))))
+		case r.arrived(x) > 0:
+			held("the machine that was ordered in its place at %s has come, and %s", round.Stamp(x.Ordered), why)
+		default:
+			held("it waits for the machine that was ordered in its place at %s", round.Stamp(x.Ordered))
+		}
+		return
+	}
+	if free := r.unclaimed(n.Group); free > 0 {
+		held("it waits for a machine of its group that is coming (%s)", why)
+		return
+	}
+	if limit := growth.Of(r.State, g, 1); limit.Count < 1 {
+		held("%s, and no machine can be ordered in its place: the group is held or full [%s] %s", why, limit.Rule, limit.Why)
+		return
+	}
+	if g.Shrinks || g.Bought {
+		held("%s, and a machine is ordered in its place when no other change of the group is under way", why)
+		r.WakeAt(r.Now.Add(time.Second))
+		return
+	}
+	held("%s: a machine is ordered in its place", why)
+	r.ordered = append(r.ordered, i)
+	r.Add(i)
+}
+
+// unclaimed is how many machines of a group are coming that were ordered in place of no node that is known. After a
+// restart one of them may be for a node that is to go.
+func (r *Round) unclaimed(g int) int {
+	coming := r.Groups[g].Upcoming + r.Groups[g].Grow
+	for i := range r.Nodes {
+		if n := &r.Nodes[i]; n.Group == g && n.State == round.StateUpcoming {
+			coming++
+		}
+	}
+	for _, x := range r.Next.Replacements {
+		if x.Group == r.Groups[g].ID && r.arrived(&x) == 0 {
+			coming--
+		}
+	}
+	return coming
+}
+
+// Grow writes the orders of the round, one change for each group.
+func (r *Round) Grow() {
+	slices.Sort(r.ordered)
+	for k := range r.Groups {
+		g := &r.Groups[k]
+		var names []string
+		for _, i := range r.ordered {
+			if n := &r.Nodes[i]; n.Group == k && !g.Shrinks && growth.Count(r.State, g, 1) > 0 {
+				names = append(names, string(n.Name))
+				g.Grow++
+				r.Next.Replacements = append(r.Next.Replacements, decision.Replacement{Node: n.Name, Group: g.ID, Rule: r.Reason(i).Rule, Ordered: r.Now})
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		g.Bought, r.Grew = true, true
+		why := "in place of " + strings.Join(names, ", ")
+		if len(names) == 1 {
+			i := r.ByName[cluster.NodeName(names[0])]
+			why += ": " + r.Reason(i).Why
+		}
+		r.WakeAt(r.Now.Add(time.Second))
+		r.Act(decision.Grow{Group: g.ID, From: g.CorrectedTarget, To: g.Size + g.Grow, Rule: decision.RuleReplace, Why: why})
+	}
+	slices.SortFunc(r.Next.Replacements, func(a, b decision.Replacement) int { return strings.Compare(string(a.Node), string(b.Node)) })
+}
+
+// GiveUp notes that the drain of a node was given up.
+func (r *Round) GiveUp(name cluster.NodeName) { round.Set(&r.Next.GivenUp, name, r.Now) }

@@ -1,0 +1,163 @@
+package disruption
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// Round is what one round knows of nodes that are replaced.
+type Round struct {
+	*round.State
+	groups  []group  // by index of State.Groups
+	reasons []reason // by index of State.Nodes
+	counted bool     // see count
+	down    []bool   // by index of State.Nodes: see disrupted
+	nodes   int      // of all groups
+	gone    int      // of them, those that are disrupted
+	sick    int      // of them, those that are sick now
+	ordered []int    // nodes in whose place a machine is to be ordered in this round
+}
+
+// group is a node group, as far as its nodes are replaced.
+type group struct {
+	drift         bool
+	age, repair   time.Duration
+	nodes, gone   int // its nodes, and of them those that are disrupted
+	sick          int // of them, those that are sick now
+	wanted        *wanted
+	rollout       *rollout
+	taken         bool // a node of it goes in this round for a source that is not proven
+	earliestOrder time.Time
+}
+
+// replaces tells whether some node of the group may be replaced.
+func (g *group) replaces() bool { return g.drift || g.age > 0 || g.repair > 0 }
+
+// Reason is why a node is replaced. The zero value: it is not.
+type Reason struct {
+	Rule string
+	Name string // as in cluster.Reasons
+	Why  string
+}
+
+type reason struct {
+	Reason
+	known bool
+}
+
+// New begins a round. It costs G.
+func New(w *round.State) *Round {
+	r := &Round{State: w, groups: make([]group, len(w.Groups))}
+	for i := range w.Groups {
+		o, g := &w.Groups[i].Options, &r.groups[i]
+		g.drift = w.Policy.Drift
+		if o.Drift != nil {
+			g.drift = *o.Drift
+		}
+		g.age, g.repair = round.OrElse(o.MaxNodeAge, w.Policy.MaxNodeAge), round.OrElse(o.RepairAfter, w.Policy.RepairAfter)
+	}
+	return r
+}
+
+// Reason is why a node is replaced, whether it may go now or not. It is worked out once a round, and costs the
+// properties of its source.
+func (r *Round) Reason(i int) Reason {
+	n := &r.Nodes[i]
+	if n.Group < 0 || n.ControlPlane || !r.groups[n.Group].replaces() || n.Instance == nil {
+		return Reason{}
+	}
+	if r.reasons == nil {
+		r.reasons = make([]reason, len(r.Nodes))
+	}
+	if x := &r.reasons[i]; !x.known {
+		x.known, x.Reason = true, r.reason(n)
+	}
+	return r.reasons[i].Reason
+}
+
+func (r *Round) reason(n *round.Node) Reason {
+	g := &r.groups[n.Group]
+	if why := r.sickness(n, g.repair); g.repair > 0 && why != "" {
+		return Reason{decision.RuleSick, cluster.ReasonSick, why}
+	}
+	if n.State == round.StateUpcoming { // what it is when it has started is not known yet
+		return Reason{}
+	}
+	if g.drift {
+		if why := differenceWords(r.Differences(n)); why != "" {
+			return Reason{decision.RuleDrifted, cluster.ReasonDrifted, "it is drifted: " + why}
+		}
+	}
+	if g.age > 0 {
+		if due := expiry(n, g.age); r.Reached(due) {
+			return Reason{decision.RuleExpired, cluster.ReasonExpired, fmt.Sprintf("it is expired: it joined at %s, and its time was over at %s", round.Stamp(n.Created), round.Stamp(due))}
+		} else {
+			r.WakeAt(due)
+		}
+	}
+	return Reason{}
+}
+
+// expiry is when a node is too old: up to a tenth of the age earlier, by the ID of its instance, so that
+// machines of one burst do not end together.
+func expiry(n *round.Node, age time.Duration) time.Time {
+	h := fnv.New64a()
+	h.Write([]byte(n.Instance.ID))
+	early := time.Duration(float64(age/10) * float64(h.Sum64()>>11) / (1 << 53))
+	return n.Created.Add(age - early).Truncate(time.Second)
+}
+
+// sickness says what has been wrong with a node for long enough; empty: nothing.
+func (r *Round) sickness(n *round.Node, after time.Duration) string {
+	overdue := func(what string, since time.Time) string {
+		if due := since.Add(after); !r.Reached(due) {
+			r.WakeAt(due)
+			return ""
+		}
+		return fmt.Sprintf("it is sick: %s since %s", what, round.Stamp(since))
+	}
+	if n.Ready != cluster.StatusTrue && n.State != round.StateUpcoming {
+		since := n.ReadySince
+		if since.IsZero() {
+			since = r.Next.Unready[n.Name]
+		}
+		if why := overdue("not Ready", since); why != "" {
+			return why
+		}
+	}
+	for _, c := range r.Policy.RepairConditions {
+		if since, is := n.Conditions[c]; is {
+			if why := overdue("condition "+c, since); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+// sickNow tells whether something is wrong with a node, for however short a time.
+func (r *Round) sickNow(n *round.Node) bool {
+	return n.Ready != cluster.StatusTrue && n.State != round.StateUpcoming ||
+		len(n.Conditions) > 0 && slices.ContainsFunc(r.Policy.RepairConditions, func(c string) bool { _, is := n.Conditions[c]; return is })
+}
+
+// breaker says why no sick node is replaced for that: too many are sick at once, which is rather the network, or an
+// add-on that all of them run.
+func (r *Round) breaker(g *round.Group, x *group) string {
+	r.count()
+	for _, of := range []struct {
+		sick, nodes int
+		what        string
+	}{{x.sick, x.nodes, "group " + string(g.ID)}, {r.sick, r.nodes, "the cluster"}} {
+		if of.sick > 1 && of.sick*100 > r.Policy.RepairMaxSick*of.nodes {
+			return fmt.Sprintf("%d of %d nodes of %s are sick, more than %d%%: the cause is rather something that they share", of.sick, of.nodes, of.what, r.Policy.RepairMaxSick)
+		}
+	}
+	return ""
+}

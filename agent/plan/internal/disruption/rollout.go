@@ -1,0 +1,274 @@
+package disruption
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+const (
+	// canaryTime is how long a pod must have been on the first machine of a source before its being Ready proves the
+	// source: a program may crash only when it has read its settings.
+	canaryTime = 2 * time.Minute
+	// givenUpFor is how long a node is left alone whose drain was given up.
+	givenUpFor = time.Hour
+)
+
+// rollout is what the nodes of a group say of its present source.
+type rollout struct {
+	digest string
+	proven bool             // a node was started from the source, and its pods are Ready; or no source is told
+	halted string           // why no node is replaced; empty: the rollout goes on
+	first  string           // what the first machine has not shown yet, where there is one
+	node   cluster.NodeName // that machine's
+}
+
+// digestOf names a source in few letters.
+func digestOf(source cluster.Spec) string {
+	h := fnv.New64a()
+	for _, key := range slices.Sorted(maps.Keys(source)) {
+		h.Write([]byte(key + "\x00" + source[key] + "\x00"))
+	}
+	return fmt.Sprintf("%08x", uint32(h.Sum64()>>32))
+}
+
+// Judge carries over which machines were ordered and which rollouts were halted, and halts the rollouts whose first machine
+// failed. It costs N where nodes are replaced.
+func (r *Round) Judge() {
+	for name, at := range r.Memory.GivenUp {
+		if _, is := r.ByName[name]; is && !r.Reached(at.Add(givenUpFor)) {
+			round.Set(&r.Next.GivenUp, name, at)
+		}
+	}
+	if r.Snapshot.Stale != "" {
+		r.Next.Replacements, r.Next.Halts = r.Memory.Replacements, r.Memory.Halts
+		return
+	}
+	r.carryReplacements()
+	if !slices.ContainsFunc(r.groups, func(g group) bool { return g.replaces() }) {
+		return
+	}
+	byGroup := make([][]int, len(r.groups))
+	for i := range r.Nodes {
+		if g := r.Nodes[i].Group; g >= 0 && r.groups[g].replaces() {
+			byGroup[g] = append(byGroup[g], i)
+		}
+	}
+	for i := range r.groups {
+		if r.groups[i].replaces() {
+			r.judge(i, byGroup[i])
+		}
+	}
+	slices.SortFunc(r.Next.Halts, func(a, b decision.Halt) int { return strings.Compare(string(a.Group), string(b.Group)) })
+}
+
+// judge judges the rollout of one group.
+func (r *Round) judge(i int, nodes []int) {
+	g := &r.Groups[i]
+	x := &rollout{digest: digestOf(g.Template.Source)}
+	r.groups[i].rollout = x
+	if len(g.Template.Source) == 0 {
+		x.proven = true
+		return
+	}
+	resumed := slices.ContainsFunc(nodes, func(k int) bool { return r.Nodes[k].Annotations[cluster.AnnotationResume] == x.digest })
+	if resumed {
+		x.proven = true
+		return
+	}
+	at := r.Now
+	for _, h := range r.Memory.Halts {
+		if h.Group == g.ID && h.Source == x.digest {
+			x.halted, at = h.Why, h.At
+		}
+	}
+	if x.halted == "" {
+		r.prove(x, nodes)
+	}
+	if x.halted == "" && !x.proven {
+		x.halted = r.neverCame(g, nodes)
+	}
+	if x.halted == "" {
+		return
+	}
+	x.proven = false
+	r.Next.Halts = append(r.Next.Halts, decision.Halt{Group: g.ID, Source: x.digest, Why: x.halted, At: at})
+	r.Held("group", string(g.ID), decision.RuleHalted, "the rollout of source %s is halted since %s: %s. The other machines stay. It goes on with another source, or when a Node of the group gets the annotation %s=%s",
+		x.digest, round.Stamp(at), x.halted, cluster.AnnotationResume, x.digest)
+}
+
+// prove looks at the machines that were started from the group's present source.
+func (r *Round) prove(x *rollout, nodes []int) {
+	for _, i := range nodes {
+		n := &r.Nodes[i]
+		if !r.fresh(n) {
+			continue
+		}
+		halt, wait := r.shows(n, nodes)
+		if halt == "" && wait == "" && n.State == round.StateReady && len(r.working(n)) > 0 {
+			*x = rollout{digest: x.digest, proven: true}
+			return
+		}
+		if x.halted == "" && halt != "" {
+			x.halted = halt
+		}
+		if x.first == "" && wait != "" {
+			x.first, x.node = wait, n.Name
+		}
+	}
+}
+
+// shows says what a machine of the present source shows that ends the rollout, or what it has not shown yet.
+func (r *Round) shows(n *round.Node, nodes []int) (halt, wait string) {
+	switch {
+	case n.State == round.StateUpcoming:
+		return "", fmt.Sprintf("node %s, the first machine of the source, is still starting", n.Name)
+	case n.State == round.StateMarked || n.Deleting || n.Instance.Phase != cluster.PhaseRunning:
+		return "", ""
+	case n.State != round.StateReady && n.Created.Add(r.Startup(n)).After(r.Now):
+		return "", fmt.Sprintf("node %s, the first machine of the source, is not Ready", n.Name)
+	case n.State != round.StateReady:
+		return fmt.Sprintf("node %s, a machine of the source, is not Ready %s after it joined", n.Name, r.Startup(n)), ""
+	}
+	crashes, unready := []string{}, ""
+	alone := map[cluster.UID]bool{}
+	for k := range n.Pods {
+		pod := &n.Pods[k]
+		switch {
+		case pod.Finished || !pod.Deleting.IsZero():
+		case pod.Crashing:
+			well, sick := r.siblings(pod, n)
+			if well && !sick {
+				crashes = append(crashes, string(pod.Key))
+			} else if !sick && pod.Owner != nil {
+				alone[pod.Owner.UID] = true
+			}
+			unready = string(pod.Key)
+		case pod.Unready:
+			if due := pod.Created.Time().Add(r.Startup(n)); r.Reached(due) {
+				if well, sick := r.siblings(pod, n); well && !sick {
+					return fmt.Sprintf("pod %s on node %s, a machine of the source, is not Ready %s after it was made, and its siblings on other nodes are", pod.Key, n.Name, r.Startup(n)), ""
+				}
+			}
+			unready = string(pod.Key)
+		}
+	}
+	switch {
+	case len(crashes) > 0:
+		slices.Sort(crashes)
+		return fmt.Sprintf("pod %s crashes on node %s, a machine of the source, and its siblings on other nodes do not", crashes[0], n.Name), ""
+	case len(alone) > 1: // one of them may be a program that crashes everywhere
+		return fmt.Sprintf("the pods of %d controllers crash on node %s, a machine of the source, and on no other node", len(alone), n.Name), ""
+	case unready != "":
+		return "", fmt.Sprintf("pod %s on node %s, the first machine of the source, is not Ready yet", unready, n.Name)
+	}
+	if working := r.working(n); len(working) > 0 {
+		since := working[0].Created.Time()
+		for _, pod := range working[1:] {
+			if at := pod.Created.Time(); at.Before(since) {
+				since = at
+			}
+		}
+		if due := since.Add(canaryTime); !r.Reached(due) {
+			r.WakeAt(due)
+			return "", fmt.Sprintf("the pods on node %s, the first machine of the source, have to be Ready until %s", n.Name, round.Stamp(due))
+		}
+	}
+	return "", ""
+}
+
+// working are the pods of a node by which a source is proven: those that had to find a place on it.
+func (r *Round) working(n *round.Node) []*cluster.Pod {
+	var out []*cluster.Pod
+	for k := range n.Pods {
+		if pod := &n.Pods[k]; !r.Ignored(pod) && pod.Deleting.IsZero() && !pod.Finished {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// siblings tells whether pods of the same controller are Ready on nodes of other sources, and whether any crashes there. It
+// costs the pods of the nodes, for each pod that is not Ready on a first machine.
+func (r *Round) siblings(pod *cluster.Pod, on *round.Node) (well, sick bool) {
+	if pod.Owner == nil {
+		return false, false
+	}
+	for i := range r.Nodes {
+		n := &r.Nodes[i]
+		if n.Node == on.Node || n.Group >= 0 && r.fresh(n) && n.Group == on.Group {
+			continue
+		}
+		for k := range n.Pods {
+			if o := &n.Pods[k]; o.Owner != nil && o.Owner.UID == pod.Owner.UID {
+				well, sick = well || !o.Unready && !o.Crashing && o.Deleting.IsZero(), sick || o.Crashing
+			}
+		}
+	}
+	return well, sick
+}
+
+// neverCame says why no machine of the source came; empty: one did, or has still time, or the cloud has none to give.
+func (r *Round) neverCame(g *round.Group, nodes []int) string {
+	for _, x := range r.Memory.Replacements {
+		if x.Group != g.ID || r.arrived(&x) > 0 {
+			continue
+		}
+		for _, b := range r.Next.Backoff {
+			if b.Group == g.ID && b.Cause == cluster.CauseNoJoin && b.Last.After(x.Ordered) {
+				return fmt.Sprintf("the machine that was ordered at %s in place of node %s did not join: %s", round.Stamp(x.Ordered), x.Node, b.Text)
+			}
+		}
+		elsewhere := slices.ContainsFunc(r.Next.Backoff, func(b decision.Backoff) bool {
+			return b.Group == g.ID && b.Cause != cluster.CauseNoJoin && b.Last.After(x.Ordered)
+		})
+		if due := r.due(&x); !elsewhere && r.Reached(due) {
+			return fmt.Sprintf("the machine that was ordered at %s in place of node %s was not Ready by %s", round.Stamp(x.Ordered), x.Node, round.Stamp(due))
+		}
+	}
+	return ""
+}
+
+// Halted says why the rollout of a group's present source is halted; empty: it is not.
+func (r *Round) Halted(g int) string {
+	if x := r.groups[g].rollout; x != nil {
+		return x.halted
+	}
+	return ""
+}
+
+// waitsForCanary says why a node is not replaced before the first machine of its group's present source has proven itself;
+// empty: one has, or the node is the one that makes room for it.
+func (r *Round) waitsForCanary(i int) string {
+	n := &r.Nodes[i]
+	g := &r.groups[n.Group]
+	x := g.rollout
+	switch {
+	case x == nil || x.proven:
+		return ""
+	case x.halted != "":
+		return fmt.Sprintf("the rollout of source %s of its group is halted: %s", x.digest, x.halted)
+	case r.order(n.Name) != nil:
+		return ""
+	case g.taken:
+		return fmt.Sprintf("another node of the group goes first, for the first machine of source %s", x.digest)
+	}
+	for _, o := range r.Next.Replacements {
+		if o.Group == r.Groups[n.Group].ID {
+			return fmt.Sprintf("a machine of source %s was ordered in place of node %s, and is the first", x.digest, o.Node)
+		}
+	}
+	for k := range r.Nodes {
+		if o := &r.Nodes[k]; o.Group == n.Group && o.State == round.StateMarked && k != i {
+			return fmt.Sprintf("node %s is being drained, and no machine of source %s has proven itself yet", o.Name, x.digest)
+		}
+	}
+	return x.first
+}

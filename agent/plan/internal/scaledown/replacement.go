@@ -1,0 +1,98 @@
+package scaledown
+
+import (
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// A node that is sick, drifted or expired goes as any other: the same relocation, the same drain. What package disruption adds is
+// the reason, what holds it for now, and a machine in its place where its pods have no room. The node is cordoned
+// when that machine is Ready and has started, because only then is there room for its pods.
+
+// order is a node in whose place a machine is ordered, and why it cannot go as it is.
+type order struct {
+	node int
+	why  string
+}
+
+func (c *Candidate) replaced() bool { return c.why.Rule != "" }
+
+// heldBack tells whether something keeps a node for now that is to be replaced, and says what.
+func (w *Planner) heldBack(c *Candidate) bool {
+	rule, why := w.Disruption.Hold(c.Node, c.why)
+	if rule != "" {
+		w.HeldWhy("node", string(w.Nodes[c.Node].Name), rule, why)
+	}
+	return rule != ""
+}
+
+// turnOf is the place of a node among those that are replaced: first those in whose place a machine was ordered, then by
+// reason; the others come after them.
+func (w *Planner) turnOf(c *Candidate) int {
+	switch {
+	case !c.replaced():
+		return len(cluster.Reasons)
+	case w.Disruption.Ordered(c.Node):
+		return -1
+	}
+	return slices.Index(cluster.Reasons, c.why.Name)
+}
+
+// reasonOf is the name by which budgets know why a node goes.
+func (w *Planner) reasonOf(c *Candidate) string {
+	switch {
+	case c.replaced():
+		return c.why.Name
+	case Requested(w.Nodes[c.Node].Node):
+		return cluster.ReasonRequested
+	case c.requested:
+		return cluster.ReasonDear
+	}
+	return cluster.ReasonIdle
+}
+
+// order notes that a machine is wanted in place of a node. From then on the node counts as one that goes.
+func (w *Planner) order(c *Candidate, why string) {
+	w.orders = append(w.orders, order{c.Node, why})
+	w.Disruption.Add(c.Node)
+}
+
+// orderReplacements orders machines in place of nodes, unless rule says that nothing goes now. It costs podsFit for each
+// machine that is ordered.
+func (w *Planner) orderReplacements(rule, why string) {
+	for _, o := range w.orders {
+		n := &w.Nodes[o.node]
+		g := &w.Groups[n.Group]
+		rule, why := rule, why
+		if rule == "" || rule == decision.RuleCooldown {
+			rule, why = w.DeletionsFrozen(g)
+		}
+		switch {
+		case rule != "":
+			w.Held("node", string(n.Name), rule, "%s; it stays: %s", w.Disruption.Reason(o.node).Why, why)
+		case !w.Disruption.Ordered(o.node) && !w.newMachineHolds(o.node):
+			w.Held("node", string(n.Name), decision.RuleReplace, "%s; %s, and a new machine of its group would not have room for its pods either", w.Disruption.Reason(o.node).Why, o.why)
+		default:
+			w.Disruption.Order(o.node, o.why)
+		}
+	}
+	w.Disruption.Grow()
+}
+
+// newMachineHolds tells whether a node's pods have room elsewhere with one more machine of its group. Pods whose place
+// depends on other pods or on a volume are believed to have: they are judged when the machine is there.
+func (w *Planner) newMachineHolds(node int) bool {
+	n := &w.Nodes[node]
+	if slices.ContainsFunc(w.DrainPlanOf(n).Classes, func(l round.ClassCount) bool { return w.anchored(int(l.Class)) }) {
+		return true
+	}
+	return w.podsFit([]int{node}, &w.Groups[n.Group], 1)
+}
+
+// replacedBy tells whether a node was cordoned by a rule that replaces it.
+func replacedBy(rule string) bool {
+	return rule == decision.RuleSick || rule == decision.RuleDrifted || rule == decision.RuleExpired
+}
