@@ -24,7 +24,7 @@ var Reasons = []string{ReasonRequested, ReasonSick, ReasonDrifted, ReasonExpired
 
 // DisruptionBudget says how many nodes may be disrupted at once, for which reasons, and when.
 type DisruptionBudget struct {
-	Nodes   int      `json:"nodes"`             // so many nodes, or so many percent of them, rounded up
+	Nodes   int      `json:"nodes"`             // so many nodes, or so many percent of them, rounded down, and at least one
 	Percent bool     `json:"percent,omitempty"` // Nodes is a percentage
 	Reasons []string `json:"reasons,omitempty"` // sorted as in Reasons; empty: all but ReasonRequested
 	// Cron is when the budget begins to hold, and For how long it holds; empty: it always does.
@@ -44,7 +44,7 @@ func (b *DisruptionBudget) Concerns(reason string) bool {
 // Of is how many of so many nodes the budget lets go at once.
 func (b *DisruptionBudget) Of(nodes int) int {
 	if b.Percent {
-		return (b.Nodes*nodes + 99) / 100
+		return max(b.Nodes*nodes/100, min(b.Nodes, 1))
 	}
 	return b.Nodes
 }

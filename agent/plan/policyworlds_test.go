@@ -42,6 +42,17 @@ func (w *teller) wish(f []string, kv map[string]string) bool {
 			n.Annotations = maps.Clone(n.Annotations)
 			round.Set(&n.Annotations, key, v)
 		})
+	case "controlplane":
+		w.s.ControlPlaneVersion = f[1]
+	case "sick": // a condition of a node, or Ready that is not
+		w.eachNode(cluster.NodeName(f[1]), func(n *cluster.Node) {
+			since := w.s.Now.Add(-dur(kv["since"]))
+			if f[2] == "NotReady" {
+				n.Ready, n.ReadySince = cluster.StatusUnknown, since
+				return
+			}
+			round.Set(&n.Conditions, f[2], since)
+		})
 	case "shows": // what a Node shows beside, or in place of, its template
 		w.eachNode(cluster.NodeName(f[1]), func(n *cluster.Node) { shows(n, kv) })
 	default:
@@ -60,6 +71,12 @@ func shows(n *cluster.Node, kv map[string]string) {
 		delete(n.Labels, key)
 	}
 	maps.Copy(n.Labels, pairs(kv["has"]))
+	if kv["kubelet"] != "" {
+		n.KubeletVersion = kv["kubelet"]
+	}
+	if kv["ready"] != "" {
+		n.Ready = cluster.Status(kv["ready"])
+	}
 	if kv["gpu"] != "" {
 		n.Allocatable.Extended = map[string]int64{"nvidia.com/gpu": int64(num(kv["gpu"]))}
 	}
@@ -107,6 +124,8 @@ func (w *teller) groupWish(g *cluster.NodeGroup, k, v string) {
 	case "ignoreds":
 		yes := v == "true"
 		g.Options.IgnoreDaemonSetsUtilization = &yes
+	default:
+		w.replaceWish(g, k, v)
 	}
 }
 
@@ -149,7 +168,7 @@ func (w *teller) setPolicy(k, v string) bool {
 	case "UnneededFor":
 		w.p.UnneededFor = dur(v)
 	default:
-		return false
+		return w.replacePolicy(k, v)
 	}
 	return true
 }

@@ -27,10 +27,12 @@ type sim struct {
 	evicted  int
 	lost     int // pods that ran on a machine when it ended
 	seed     uint64
+	started  map[string]int // machines by their image
+	fleet    *fleet         // what a rollout has to do with; nil: nothing
 }
 
 func newSim(t testing.TB, seed uint64, groups ...cluster.NodeGroup) *sim {
-	v := &sim{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 7)), p: policy(), replicas: map[int]int{}, boot: 40 * time.Second}
+	v := &sim{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 7)), p: policy(), replicas: map[int]int{}, started: map[string]int{}, boot: 40 * time.Second}
 	v.s.Now = t0
 	v.s.Groups = groups
 	return v
@@ -49,6 +51,9 @@ func (v *sim) step(dt time.Duration) decision.Plan {
 	v.cloud()
 	v.controller()
 	v.scheduler()
+	if v.fleet != nil {
+		v.fleet.step(v)
+	}
 	plan, m := check(v.t, v.s, v.m, v.p, v.seed)
 	v.m = m
 	v.carryOut(plan)
@@ -62,7 +67,8 @@ func (v *sim) cloud() {
 		gr.Instances = slices.DeleteFunc(gr.Instances, v.ended)
 		for len(gr.Instances) < gr.Target {
 			v.next++
-			gr.Instances = append(gr.Instances, cluster.Instance{ID: cluster.InstanceID(fmt.Sprintf("aws:///z/i-%04d", v.next)), Phase: cluster.PhasePending, Member: true,
+			v.started[gr.Template.Source["image"]]++
+			gr.Instances = append(gr.Instances, cluster.Instance{ID: cluster.InstanceID(fmt.Sprintf("aws:///z/i-%04d", v.next)), Phase: cluster.PhasePending, Member: true, Source: gr.Template.Source,
 				Created: v.s.Now.Add(time.Duration(v.r.IntN(15)) * time.Second)})
 		}
 		for i := range gr.Instances {
@@ -72,6 +78,9 @@ func (v *sim) cloud() {
 				continue
 			}
 			in.Phase = cluster.PhaseRunning
+			if in.Source["image"] == "never joins" {
+				continue
+			}
 			name := cluster.NodeName("node-" + in.ID[len(in.ID)-4:])
 			k := slices.IndexFunc(v.s.Nodes, func(n *cluster.Node) bool { return n.Name == name })
 			if k < 0 {

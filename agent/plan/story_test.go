@@ -326,6 +326,7 @@ func (w *teller) node(name string, kv map[string]string) {
 		} else {
 			gr.Instances = append(gr.Instances, cluster.Instance{ID: id, Phase: cluster.PhaseRunning, Member: true, Created: n.Created})
 		}
+		w.nodeSource(gr, id, kv)
 		if kv["pid"] == "" {
 			n.ProviderID = string(id)
 		}
@@ -441,6 +442,7 @@ func (w *teller) pods(name string, n int, kv map[string]string) {
 	for i := first; i < first+n; i++ {
 		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("%s/%s-%03d", ns, name, i)), UID: cluster.UID(fmt.Sprintf("%s-%d", name, i)), Class: class, Created: cluster.At(w.s.Now.Add(-dur(kv["age"]))), GracePeriod: 30,
 			Node: cluster.NodeName(kv["on"]), SafeToEvict: kv["safe"], DoNotDisrupt: kv["disrupt"] == "no", LocalStorage: kv["volume"], Mirror: kv["mirror"] != "", Gated: kv["gated"] != "", Nominated: cluster.NodeName(kv["nominated"])}
+		p.Unready, p.Crashing = kv["unready"] != "" || kv["crashing"] != "", kv["crashing"] != ""
 		if p.Node == "" && kv["new"] == "" {
 			p.Unschedulable = cluster.At(w.s.Now)
 		}

@@ -24,7 +24,7 @@ type command struct {
 
 const (
 	templateKeys = "cpu mem pods gpu disks labels taints"
-	groupKeys    = templateKeys + " target min max unknown stale paused keeps busy price prio balance quota pause gpuutil unneeded provision startup ignoreds zones"
+	groupKeys    = templateKeys + " target min max unknown stale paused keeps busy price prio balance quota pause gpuutil unneeded provision startup ignoreds zones source drift maxage repair budgets"
 	classKeys    = "app cpu mem gpu select prio tolerate port uses large near anti spread claim refused"
 )
 
@@ -34,8 +34,8 @@ var words = map[string]command{
 	"group":    {plain: 2, keys: groupKeys},
 	"set":      {plain: 1, keys: groupKeys},
 	"instance": {plain: 2, keys: "phase age addr uncreated failure"},
-	"node":     {plain: 1, keys: "group instance age cpu mem pods gpu ready since pid addr uuid cordon mark ours anno plane labels taints"},
-	"pods":     {plain: 2, keys: classKeys + " ns age on safe disrupt volume mirror gated nominated new pending owner delay keep evictds pdb deleting daemon rev from"},
+	"node":     {plain: 1, keys: "group instance age cpu mem pods gpu ready since pid addr uuid cordon mark ours anno plane labels taints source"},
+	"pods":     {plain: 2, keys: classKeys + " ns age on safe disrupt volume mirror gated nominated new pending owner delay keep evictds pdb deleting daemon rev from unready crashing"},
 
 	"daemonset": {plain: 1, keys: classKeys + " rev"},
 	"headroom":  {plain: 2, keys: "cpu mem gpu select machine from to"},
@@ -47,7 +47,7 @@ var words = map[string]command{
 
 	"stale": {text: true}, "failure": {text: true}, "failed": {text: true}, "kept": {text: true},
 	"priorities": {text: true}, "note": {text: true},
-	"shows": {plain: 1, keys: "taints operator lacks has gpu disks"},
+	"shows": {plain: 1, keys: "taints operator lacks has gpu disks kubelet ready"}, "controlplane": {plain: 1}, "sick": {plain: 2, keys: "since"},
 }
 
 // refused says what is wrong with the words of a line, "" where nothing is.

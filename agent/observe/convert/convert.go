@@ -83,8 +83,14 @@ func Node(n *corev1.Node) cluster.Node {
 		out.Taints = append(out.Taints, cluster.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
 	}
 	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
+		switch {
+		case c.Type == corev1.NodeReady:
 			out.Ready, out.ReadySince = status(c.Status), c.LastTransitionTime.Time
+		case c.Status == corev1.ConditionTrue:
+			if out.Conditions == nil {
+				out.Conditions = map[string]time.Time{}
+			}
+			out.Conditions[string(c.Type)] = c.LastTransitionTime.Time
 		}
 	}
 	_, out.ControlPlane = n.Labels[cluster.LabelControlPlane]
@@ -127,6 +133,14 @@ func Pod(p *corev1.Pod) cluster.Pod {
 	if g := p.Spec.TerminationGracePeriodSeconds; g != nil {
 		out.GracePeriod = cluster.Seconds(min(*g, math.MaxInt32))
 	}
+	if p.Spec.NodeName != "" && !out.Finished && !out.Mirror {
+		out.Unready = !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+		for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+			out.Crashing = out.Crashing || slices.ContainsFunc(list, func(s corev1.ContainerStatus) bool { return crashing(&s) })
+		}
+	}
 	if p.Spec.NodeName == "" {
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -135,6 +149,11 @@ func Pod(p *corev1.Pod) cluster.Pod {
 		}
 	}
 	return out
+}
+
+// crashing tells a container that the kubelet starts again after a pause, because it has ended too often.
+func crashing(s *corev1.ContainerStatus) bool {
+	return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff"
 }
 
 func owner(ref *metav1.OwnerReference) *cluster.Owner {

@@ -101,8 +101,9 @@ func controllerOnly(refs []metav1.OwnerReference) []metav1.OwnerReference {
 // that selects every pod of the namespace: the API server's eviction asks the whole one.
 func stripBudget(b *policyv1.PodDisruptionBudget) {
 	b.Labels, b.Annotations = nil, nil
-	b.Spec = policyv1.PodDisruptionBudgetSpec{Selector: boundSelector(b.Spec.Selector, metav1.LabelSelector{})}
-	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Status.ObservedGeneration, DisruptionsAllowed: b.Status.DisruptionsAllowed}
+	b.Spec = policyv1.PodDisruptionBudgetSpec{Selector: boundSelector(b.Spec.Selector, metav1.LabelSelector{}), UnhealthyPodEvictionPolicy: b.Spec.UnhealthyPodEvictionPolicy}
+	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Status.ObservedGeneration, DisruptionsAllowed: b.Status.DisruptionsAllowed,
+		CurrentHealthy: b.Status.CurrentHealthy, DesiredHealthy: b.Status.DesiredHealthy}
 }
 
 // only keeps the named entries.
@@ -153,8 +154,8 @@ func stripNode(n *corev1.Node) {
 	st.NodeInfo = corev1.NodeSystemInfo{MachineID: i.MachineID, SystemUUID: i.SystemUUID, BootID: i.BootID,
 		KubeletVersion: unique.Make(clip(i.KubeletVersion)).Value()} // one text for all Nodes of a version
 	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			st.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime}}
+		if c.Type == corev1.NodeReady || c.Status == corev1.ConditionTrue {
+			st.Conditions = append(st.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
 	n.Status = st
@@ -167,9 +168,12 @@ func stripPod(p *corev1.Pod) {
 	p.Spec.ReadinessGates = nil
 	st := corev1.PodStatus{Phase: p.Status.Phase, NominatedNodeName: p.Status.NominatedNodeName}
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled || c.Type == corev1.PodResizePending {
+		switch c.Type {
+		case corev1.PodScheduled, corev1.PodResizePending:
 			c.Message = ""
 			st.Conditions = append(st.Conditions, c)
+		case corev1.PodReady:
+			st.Conditions = append(st.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
 		}
 	}
 	st.ContainerStatuses = resizeStatus(p.Status.ContainerStatuses)
@@ -183,9 +187,15 @@ func stripPod(p *corev1.Pod) {
 func resizeStatus(in []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	for _, s := range in {
+		kept := corev1.ContainerStatus{Name: s.Name}
 		if s.Resources != nil {
-			out = append(out, corev1.ContainerStatus{Name: s.Name, AllocatedResources: s.AllocatedResources,
-				Resources: &corev1.ResourceRequirements{Requests: s.Resources.Requests}})
+			kept.AllocatedResources, kept.Resources = s.AllocatedResources, &corev1.ResourceRequirements{Requests: s.Resources.Requests}
+		}
+		if crashing(&s) {
+			kept.State.Waiting = &corev1.ContainerStateWaiting{Reason: s.State.Waiting.Reason}
+		}
+		if s.Resources != nil || kept.State.Waiting != nil {
+			out = append(out, kept)
 		}
 	}
 	return out

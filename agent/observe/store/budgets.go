@@ -23,6 +23,8 @@ func (s *Store) PutBudget(b *policyv1.PodDisruptionBudget) Urgency {
 	row := cluster.Budget{Key: key}
 	if b.Status.ObservedGeneration >= b.Generation {
 		row.Allowed = int(b.Status.DisruptionsAllowed)
+		always := b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
+		row.Unready = always || b.Status.CurrentHealthy >= b.Status.DesiredHealthy && b.Status.DesiredHealthy > 0
 	}
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if err != nil {

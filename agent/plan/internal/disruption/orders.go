@@ -99,6 +99,10 @@ func (r *Round) Order(i int, why string) {
 		}
 		return
 	}
+	if halted := r.Halted(n.Group); halted != "" {
+		held("%s, and no machine is ordered in its place while the rollout of its group is halted", why)
+		return
+	}
 	if free := r.unclaimed(n.Group); free > 0 {
 		held("it waits for a machine of its group that is coming (%s)", why)
 		return
@@ -115,6 +119,26 @@ func (r *Round) Order(i int, why string) {
 	held("%s: a machine is ordered in its place", why)
 	r.ordered = append(r.ordered, i)
 	r.Add(i)
+}
+
+// Cordoned notes that a node is cordoned. Where it has no order and another node of its group has one whose machine has
+// come, the room that it found is that machine's: the order is its own from now on, and the other node may get another one.
+func (r *Round) Cordoned(i int) {
+	n := &r.Nodes[i]
+	if r.Add(i); r.Reason(i).Rule == "" || r.order(n.Name) != nil {
+		return
+	}
+	for k := range r.Next.Replacements {
+		if x := &r.Next.Replacements[k]; x.Group == r.Groups[n.Group].ID && r.arrived(x) > 0 && r.Nodes[r.ByName[x.Node]].State != round.StateMarked {
+			x.Node, x.Rule = n.Name, r.Reason(i).Rule
+			r.sortReplacements()
+			return
+		}
+	}
+}
+
+func (r *Round) sortReplacements() {
+	slices.SortFunc(r.Next.Replacements, func(a, b decision.Replacement) int { return strings.Compare(string(a.Node), string(b.Node)) })
 }
 
 // unclaimed is how many machines of a group are coming that were ordered in place of no node that is known. After a
@@ -159,7 +183,7 @@ func (r *Round) Grow() {
 		r.WakeAt(r.Now.Add(time.Second))
 		r.Act(decision.Grow{Group: g.ID, From: g.CorrectedTarget, To: g.Size + g.Grow, Rule: decision.RuleReplace, Why: why})
 	}
-	slices.SortFunc(r.Next.Replacements, func(a, b decision.Replacement) int { return strings.Compare(string(a.Node), string(b.Node)) })
+	r.sortReplacements()
 }
 
 // GiveUp notes that the drain of a node was given up.

@@ -83,6 +83,9 @@ func (r *Round) Reason(i int) Reason {
 
 func (r *Round) reason(n *round.Node) Reason {
 	g := &r.groups[n.Group]
+	if x := g.rollout; x != nil && x.halted != "" && x.failed[n.Name] != "" {
+		return Reason{decision.RuleSick, cluster.ReasonSick, "it is a machine of a source whose rollout is halted: " + x.failed[n.Name]}
+	}
 	if why := r.sickness(n, g.repair); g.repair > 0 && why != "" {
 		return Reason{decision.RuleSick, cluster.ReasonSick, why}
 	}

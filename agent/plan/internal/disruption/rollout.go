@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -24,10 +25,10 @@ const (
 // rollout is what the nodes of a group say of its present source.
 type rollout struct {
 	digest string
-	proven bool             // a node was started from the source, and its pods are Ready; or no source is told
-	halted string           // why no node is replaced; empty: the rollout goes on
-	first  string           // what the first machine has not shown yet, where there is one
-	node   cluster.NodeName // that machine's
+	proven bool                        // a node was started from the source, and its pods are Ready; or no source is told
+	halted string                      // why no node is replaced; empty: the rollout goes on
+	first  string                      // what the first machine has not shown yet, where there is one
+	failed map[cluster.NodeName]string // machines of the source that showed what halts it
 }
 
 // digestOf names a source in few letters.
@@ -89,9 +90,7 @@ func (r *Round) judge(i int, nodes []int) {
 			x.halted, at = h.Why, h.At
 		}
 	}
-	if x.halted == "" {
-		r.prove(x, nodes)
-	}
+	r.prove(x, nodes)
 	if x.halted == "" && !x.proven {
 		x.halted = r.neverCame(g, nodes)
 	}
@@ -112,15 +111,15 @@ func (r *Round) prove(x *rollout, nodes []int) {
 			continue
 		}
 		halt, wait := r.shows(n, nodes)
-		if halt == "" && wait == "" && n.State == round.StateReady && len(r.working(n)) > 0 {
+		switch {
+		case halt != "":
+			round.Set(&x.failed, n.Name, halt)
+			x.halted = cmp.Or(x.halted, halt)
+		case wait != "":
+			x.first = cmp.Or(x.first, wait)
+		case n.State == round.StateReady && len(r.working(n)) > 0 && x.halted == "":
 			*x = rollout{digest: x.digest, proven: true}
 			return
-		}
-		if x.halted == "" && halt != "" {
-			x.halted = halt
-		}
-		if x.first == "" && wait != "" {
-			x.first, x.node = wait, n.Name
 		}
 	}
 }
@@ -139,8 +138,9 @@ func (r *Round) shows(n *round.Node, nodes []int) (halt, wait string) {
 	}
 	crashes, unready := []string{}, ""
 	alone := map[cluster.UID]bool{}
-	for k := range n.Pods {
-		pod := &n.Pods[k]
+	pods := round.Sorted(n.Pods)
+	for k := range pods {
+		pod := &pods[k]
 		switch {
 		case pod.Finished || !pod.Deleting.IsZero():
 		case pod.Crashing:
@@ -162,7 +162,6 @@ func (r *Round) shows(n *round.Node, nodes []int) (halt, wait string) {
 	}
 	switch {
 	case len(crashes) > 0:
-		slices.Sort(crashes)
 		return fmt.Sprintf("pod %s crashes on node %s, a machine of the source, and its siblings on other nodes do not", crashes[0], n.Name), ""
 	case len(alone) > 1: // one of them may be a program that crashes everywhere
 		return fmt.Sprintf("the pods of %d controllers crash on node %s, a machine of the source, and on no other node", len(alone), n.Name), ""
@@ -244,6 +243,15 @@ func (r *Round) Halted(g int) string {
 	return ""
 }
 
+// Unproven says why the machine of a node that is drained is not ended yet; empty: nothing. Until the first machine of its
+// group's present source has proven itself, it is the place to which the pods can go back.
+func (r *Round) Unproven(n *round.Node) string {
+	if x := r.groups[n.Group].rollout; x != nil && !x.proven && x.first != "" && !r.fresh(n) {
+		return x.first
+	}
+	return ""
+}
+
 // waitsForCanary says why a node is not replaced before the first machine of its group's present source has proven itself;
 // empty: one has, or the node is the one that makes room for it.
 func (r *Round) waitsForCanary(i int) string {
@@ -251,7 +259,7 @@ func (r *Round) waitsForCanary(i int) string {
 	g := &r.groups[n.Group]
 	x := g.rollout
 	switch {
-	case x == nil || x.proven:
+	case x == nil || x.proven || x.failed[n.Name] != "":
 		return ""
 	case x.halted != "":
 		return fmt.Sprintf("the rollout of source %s of its group is halted: %s", x.digest, x.halted)

@@ -82,10 +82,19 @@ func when(holds bool, words string) string {
 // budgetBlocks follows the Eviction API: a budget that is not known allows nothing (and
 // a pod with two is refused, which is among the blockers).
 func (w *Planner) budgetBlocks(pod *cluster.Pod) string {
-	if len(pod.Budgets) == 1 && w.Budget[pod.Budgets[0]] < 1 {
+	if len(pod.Budgets) == 1 && w.Budget[pod.Budgets[0]] < 1 && !w.Unguarded(pod) {
 		return "PodDisruptionBudget " + pod.Budgets[0] + " allows no disruption"
 	}
 	return ""
+}
+
+// spend takes the eviction of a pod from its budgets.
+func (w *Planner) spend(pod *cluster.Pod) {
+	for _, b := range pod.Budgets {
+		if !w.Unguarded(pod) {
+			w.Budget[b] = max(w.Budget[b]-1, 0)
+		}
+	}
 }
 
 // fillDrainPlan fills in what follows from the pods themselves, which come sorted by key.
@@ -259,6 +268,11 @@ func (w *Planner) terminate(n *round.Node, g *round.Group, c *round.DrainPlan) {
 		w.Held("node", string(n.Name), decision.RuleDraining, "%s", why)
 		return
 	}
+	if why := w.Disruption.Unproven(n); why != "" && replacedBy(markedBy(n.Node)) {
+		w.removals.add(c)
+		w.Held("node", string(n.Name), decision.RuleCanary, "drained, and its machine waits: %s", why)
+		return
+	}
 	if g.Busy != "" {
 		w.removals.add(c)
 		w.Held("node", string(n.Name), decision.RuleCloudBusy, "drained, and its machine waits: %s", g.Busy)
@@ -292,7 +306,7 @@ func (w *Planner) giveUp(i int, g *round.Group, c *round.DrainPlan, deadline tim
 	n := &w.Nodes[i]
 	replaced := replacedBy(markedBy(n.Node))
 	switch {
-	case replaced && w.Disruption.Halted(n.Group) != "":
+	case markedBy(n.Node) == decision.RuleDrifted && w.Disruption.Halted(n.Group) != "":
 		return "the rollout of its group is halted: " + w.Disruption.Halted(n.Group)
 	case replaced && w.Disruption.Reason(i).Rule == "":
 		return "nothing asks for its replacement any more"
@@ -326,13 +340,11 @@ func (w *Planner) giveUp(i int, g *round.Group, c *round.DrainPlan, deadline tim
 func (w *Planner) evict(n *round.Node, c *round.DrainPlan) {
 	waiting, now := 0, w.wave(n)
 	for _, pod := range now {
-		if len(pod.Budgets) == 1 {
-			if w.Budget[pod.Budgets[0]] < 1 {
-				waiting++
-				continue
-			}
-			w.Budget[pod.Budgets[0]]--
+		if w.budgetBlocks(pod) != "" {
+			waiting++
+			continue
 		}
+		w.spend(pod)
 		w.Act(decision.Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: w.graceOf(pod)})
 	}
 	words := fmt.Sprintf("draining: %d to evict, %d wait for a budget, %d terminating", len(now)-waiting, waiting, c.Terminating)

@@ -53,9 +53,7 @@ func (w *Planner) drainInterruptedNode(n *round.Node) {
 			waits = append(waits, "pod "+string(pod.Key)+" "+held)
 			continue
 		}
-		for _, b := range pod.Budgets {
-			w.Budget[b]--
-		}
+		w.spend(pod)
 		now++
 		w.Act(decision.Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: min(w.graceOf(pod), w.timeLeft(n.Instance)), Why: why})
 	}

@@ -86,7 +86,7 @@ func (w *Planner) Decide() {
 		}
 		w.removals.add(&cargo)
 		w.noteMarked(c)
-		w.Disruption.Add(c.Node)
+		w.Disruption.Cordoned(c.Node)
 		g.Shrinks = true
 		w.WakeAt(w.Now.Add(w.Policy.DelayAfterTaint))
 		words := fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, round.Pods(cargo.Movable))
@@ -294,9 +294,7 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 	g.Removing++
 	w.CountRemoval(n)
 	for _, pod := range found.Budgeted {
-		for _, b := range pod.Budgets {
-			w.Budget[b] = max(w.Budget[b]-1, 0)
-		}
+		w.spend(pod)
 	}
 	round.Set(&w.Next.Unneeded, n.Name, c.since)
 	return found, true

@@ -1,0 +1,172 @@
+package plan
+
+import (
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/schedule"
+)
+
+// replaceWish sets what a group says of nodes that are replaced: source (k:v,k:v), drift, maxage, repair and
+// budgets.
+func (w *teller) replaceWish(g *cluster.NodeGroup, k, v string) {
+	switch k {
+	case "source":
+		g.Template.Source = pairs(v)
+	case "drift":
+		yes := v == "true"
+		g.Options.Drift = &yes
+	case "maxage":
+		d := dur(v)
+		g.Options.MaxNodeAge = &d
+	case "repair":
+		d := dur(v)
+		g.Options.RepairAfter = &d
+	case "budgets":
+		list, err := schedule.Parse(v)
+		g.Options.Budgets = must(v, list, err)
+	}
+}
+
+func (w *teller) replacePolicy(k, v string) bool {
+	switch k {
+	case "Drift":
+		w.p.Drift = v == "true"
+	case "MaxNodeAge":
+		w.p.MaxNodeAge = dur(v)
+	case "RepairAfter":
+		w.p.RepairAfter = dur(v)
+	case "RepairConditions":
+		w.p.RepairConditions = strings.Split(v, ",")
+	case "RepairMaxSick":
+		w.p.RepairMaxSick = num(v)
+	case "DisruptionBudgets":
+		return w.p.DisruptionBudgets.Decode(v) == nil
+	default:
+		return false
+	}
+	return true
+}
+
+// nodeSource sets what a node's machine was started from; without words, what its group starts now.
+func (w *teller) nodeSource(g *cluster.NodeGroup, id cluster.InstanceID, kv map[string]string) {
+	for i := range g.Instances {
+		if in := &g.Instances[i]; in.ID == id {
+			own := map[string]string(maps.Clone(g.Template.Source))
+			for k, v := range pairs(kv["source"]) {
+				round.Set(&own, k, v)
+			}
+			in.Source = own
+		}
+	}
+}
+
+// someReplacements gives a world what replaces nodes, by the seconds of its nodes: another draw would make other worlds of
+// the seeds that found something.
+func someReplacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy) {
+	if len(s.Nodes) == 0 {
+		return
+	}
+	if x := s.Nodes[0].Created.Unix(); x%3 == 0 {
+		replacements(s, m, p, x)
+	}
+}
+
+// replaceWorld is a world of chance in which nodes are replaced, and in which less than usual keeps them from it.
+func replaceWorld(r *rand.Rand) (cluster.Snapshot, decision.Memory, decision.Policy) {
+	s, m, p := someWorld(r)
+	s.Controllers = nil // explain has no name for pods that are still to be made
+	s.Stale, p.MinCoresTotal, p.MaxNodesTotal, p.MaxCoresTotal, p.GPUTotal = "", 0, 0, 0, nil
+	p.OKTotalUnready = 10
+	for g := range s.Groups {
+		gr := &s.Groups[g]
+		gr.Min, gr.Max, gr.ReadAt, gr.Stale, gr.Paused, gr.Pause, gr.Failures = min(gr.Min, 1), gr.Max+5, t0, "", "", nil, nil
+	}
+	replacements(&s, &m, &p, r.Int64N(1000))
+	return s, m, p
+}
+
+func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x int64) {
+	p.Drift, p.RepairConditions = x%2 == 0, []string{"KernelDeadlock"}
+	if x%5 < 2 {
+		p.MaxNodeAge = 30 * time.Minute
+	}
+	if x%7 < 3 {
+		p.RepairAfter = 5 * time.Minute
+	}
+	switch x % 11 {
+	case 0:
+		p.DisruptionBudgets = decision.Disruptions{{Nodes: 50, Percent: true, Cron: "0 * * * *", For: 30 * time.Minute}}
+	case 1:
+		p.DisruptionBudgets = decision.Disruptions{{Nodes: 2}}
+	}
+	s.ControlPlaneVersion = "v1.33.4"
+	for g := range s.Groups {
+		gr := &s.Groups[g]
+		if x%4 < 3 {
+			gr.Template.Source = cluster.Spec{"image": "a", "user data": "1"}
+		}
+		if x%13 == 0 {
+			gr.Options.Budgets = []cluster.DisruptionBudget{{Nodes: 100, Percent: true}}
+		}
+		for i := range gr.Instances {
+			in := &gr.Instances[i]
+			in.Source = cluster.Spec{"image": pick2(in.Created.Unix()%2 == 0, "a", "b")}
+		}
+	}
+	for i, n := range s.Nodes {
+		y := n.Created.Unix()
+		n.KubeletVersion = pick2(y%2 == 0, "v1.33.1", "v1.32.9")
+		if y%9 == 0 {
+			n.Conditions = map[string]time.Time{"KernelDeadlock": t0.Add(-time.Duration(y%20) * time.Minute)}
+		}
+		n.ReadySince = t0.Add(-time.Duration(y%40) * time.Minute)
+		if y%17 == 0 && i < 3 {
+			m.Replacements = append(m.Replacements, decision.Replacement{Node: n.Name, Group: "g0", Rule: decision.RuleDrifted, Ordered: t0.Add(-time.Duration(y%50) * time.Minute)})
+		}
+	}
+	if x%19 < 4 {
+		m.Halts = []decision.Halt{{Group: "g0", Source: "0ddba11", Why: "it did not join", At: t0}}
+	}
+	for i := range s.Budgets {
+		s.Budgets[i].Unready = (x+int64(i))%2 == 0
+	}
+	for i := range s.Pods {
+		pod := &s.Pods[i]
+		pod.Unready, pod.Crashing = pod.Node != "" && len(pod.Key)%3 == 0 && i%5 == 0, pod.Node != "" && i%11 == 0
+	}
+}
+
+// TestReplaceWorlds holds drawn worlds in which nodes are replaced against everything that must always be true, and asks whether
+// they reach each rule.
+func TestReplaceWorlds(t *testing.T) {
+	n := uint64(1500)
+	seen := map[string]int{}
+	for seed := range n {
+		s, m, p := replaceWorld(rand.New(rand.NewPCG(seed, 0)))
+		plan, _ := Decide(s, m, p)
+		noContradiction(t, s, m, p, plan)
+		check(t, s, m, p, seed)
+		if t.Failed() {
+			t.Fatalf("seed %d, plan\n%s", seed, plan)
+		}
+		for _, a := range plan.Data().Actions {
+			seen[a.Kind+" "+a.Rule]++
+		}
+		for _, h := range plan.Held {
+			seen["held "+h.Rule]++
+		}
+	}
+	for _, want := range []string{"cordon D25", "cordon D26", "cordon D27", "grow D28", "held D12", "held D28", "held D29", "held D30", "held D31", "held D32"} {
+		if seen[want] == 0 {
+			t.Errorf("no world of %d has %q", n, want)
+		}
+	}
+	t.Log(seen)
+}
