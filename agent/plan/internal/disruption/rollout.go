@@ -112,6 +112,8 @@ func (r *Round) prove(x *rollout, nodes []int) {
 		}
 		halt, wait := r.shows(n, nodes)
 		switch {
+		case n.State == round.StateMarked && x.halted != "":
+			round.Set(&x.failed, n.Name, x.halted) // it is drained for that, so that its pods no longer show it
 		case halt != "":
 			round.Set(&x.failed, n.Name, halt)
 			x.halted = cmp.Or(x.halted, halt)
