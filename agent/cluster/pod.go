@@ -211,7 +211,7 @@ type Controller struct {
 type Budget struct {
 	Key     string `json:"key"`
 	Allowed int    `json:"allowed"` // status.disruptionsAllowed; 0 when the status is outdated
-	// Unready tells that pods which are not Ready may be evicted whatever Allowed says: unhealthyPodEvictionPolicy is
-	// AlwaysAllow, or as many pods are healthy as have to be.
+	// Unready tells that pods which are not Ready may be evicted whatever Allowed says: its policy for pods that are not
+	// healthy is AlwaysAllow, or as many pods are healthy as have to be.
 	Unready bool `json:"unready,omitempty"`
 }

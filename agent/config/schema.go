@@ -99,6 +99,10 @@ func groupSchema() schema {
 			"maxNodeProvisionTime":             duration("How long an instance may take to become a Node."),
 			"maxNodeStartupTime":               duration("How long a Node may take to become Ready."),
 			"ignoreDaemonSetsUtilization":      flag("Whether DaemonSets are left out of the share."),
+			"drift":                            flag("Whether nodes that are not what the group would start today are replaced."),
+			"maxNodeAge":                       duration("Age at which a node is replaced."),
+			"repairAfter":                      duration("How long a node must have been sick before it is replaced."),
+			"disruptionBudgets":                word("How many nodes may be disrupted at once, and when: 10%; 0 of idle at 0 9 * * mon-fri for 8h in Europe/Berlin."),
 		}),
 		"template": object("What the next machine is like, laid over what the cloud says.", schema{
 			"labels": marks("Labels of its Node."), "taints": taints(),

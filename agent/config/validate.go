@@ -15,6 +15,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/schedule"
 )
 
 // socketLimit is the longest path of a unix socket on Linux: sun_path without its NUL.
@@ -95,6 +96,9 @@ const mostGiB = 1 << 24
 
 // validateScaling reports what the tags of the policy cannot say.
 func (c Config) validateScaling(bad func(name string, value any, remedy string)) {
+	if err := schedule.Check(c.Scaling.DisruptionBudgets); err != nil {
+		bad("SCALING_DISRUPTION_BUDGETS", "not readable", err.Error())
+	}
 	if unknown := plan.UnknownExpanders(c.Scaling.Expander); len(unknown) > 0 {
 		bad("SCALING_EXPANDER", fmt.Sprintf("%q", c.Scaling.Expander), "use "+strings.Join(plan.Expanders(), ", ")+", or several of them, comma-separated")
 	}

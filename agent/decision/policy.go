@@ -144,13 +144,13 @@ type Policy struct {
 	Consolidate                 string        `default:"off" oneof:"priced,always,off" desc:"Replace nodes by fewer or cheaper machines: priced (only where prices are known), always, or off."`
 	ConsolidateAfter            time.Duration `split_words:"true" default:"30m" desc:"How long a saving must be real, without a break."`
 	ConsolidateSaving           float64       `split_words:"true" default:"0.15" range:"0..<1" desc:"Least share of the price that a replacement must save."`
-	Drift                       bool          `default:"false" desc:"Whether nodes that are not what their group would start today (image, user data, version of the kubelet and so on) are replaced."`
+	Drift                       bool          `default:"false" desc:"Whether nodes that are not what their group would start today (image, user data and so on) are replaced."`
 	MaxNodeAge                  time.Duration `split_words:"true" default:"0s" desc:"Age at which a node is replaced, up to a tenth earlier so that machines of one burst do not end together; 0s: never."`
-	RepairAfter                 time.Duration `split_words:"true" default:"0s" desc:"How long a node must have been sick (not Ready, or one of the repair conditions) before it is replaced; 0s: never."`
+	RepairAfter                 time.Duration `split_words:"true" default:"0s" desc:"How long a node must be sick (not Ready, or one of the repair conditions) before it is replaced; 0s: never."`
 	RepairConditions            []string      `split_words:"true" desc:"Node conditions that make a node sick while they are True, such as KernelDeadlock,ReadonlyFilesystem, comma-separated."`
-	RepairMaxSick               int           `split_words:"true" default:"20" range:"0..100" desc:"Share of sick nodes of a group or of the cluster above which none is replaced for it, in percent; one sick node is always replaced."`
+	RepairMaxSick               int           `split_words:"true" default:"20" range:"0..100" desc:"Share of sick nodes of a group or of the cluster in percent above which none is replaced for it, more than one sick node provided."`
 	ReplaceDrainTime            time.Duration `split_words:"true" default:"15m" desc:"How long the drain of a node that is replaced may last beyond the pods' own grace period before it is given up."`
-	DisruptionBudgets           Disruptions   `split_words:"true" desc:"How many nodes of the cluster may be disrupted at once and when, such as 10%; 0 of idle at 0 9 * * mon-fri for 8h in Europe/Berlin."`
+	DisruptionBudgets           Disruptions   `split_words:"true" desc:"How many nodes of the cluster may go at once, why and when, such as 10% of drifted at 0 22 * * * for 6h in Europe/Berlin."`
 	MaxBulkSoftTaintCount       int           `split_words:"true" default:"10" desc:"Most nodes of one round that the scheduler is told to avoid; 0: none."`
 	SkipNodesWithSystemPods     bool          `split_words:"true" default:"true" desc:"Whether a pod of kube-system keeps its node, unless a budget or an annotation lets it go."`
 	SkipNodesWithLocalStorage   bool          `split_words:"true" default:"true" desc:"Whether a pod with a local volume (emptyDir, hostPath) keeps its node."`

@@ -131,6 +131,12 @@ func (g *Group) apply(to *cluster.NodeGroup, r cluster.Reservation) {
 	lay(&o.MaxNodeProvisionTime, g.Options.MaxNodeProvisionTime)
 	lay(&o.MaxNodeStartupTime, g.Options.MaxNodeStartupTime)
 	lay(&o.IgnoreDaemonSetsUtilization, g.Options.IgnoreDaemonSetsUtilization)
+	lay(&o.Drift, g.Options.Drift)
+	lay(&o.MaxNodeAge, g.Options.MaxNodeAge)
+	lay(&o.RepairAfter, g.Options.RepairAfter)
+	if g.Options.Budgets != nil {
+		o.Budgets = g.Options.Budgets
+	}
 	if !g.Template.empty() {
 		g.Template.apply(&to.Template, r)
 	}

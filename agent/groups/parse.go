@@ -12,6 +12,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/nodespec"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/schedule"
 )
 
 // Parse reads groups.yaml. The error joins every mistake: its place, such as
@@ -187,6 +188,22 @@ func (r *reader) options(at string, v any, o *cluster.Options) {
 		"ignoreDaemonSetsUtilization": func(at string, v any) {
 			if yes, ok := r.yes(at, v); ok {
 				o.IgnoreDaemonSetsUtilization = &yes
+			}
+		},
+		"drift": func(at string, v any) {
+			if yes, ok := r.yes(at, v); ok {
+				o.Drift = &yes
+			}
+		},
+		"maxNodeAge":  func(at string, v any) { o.MaxNodeAge = r.duration(at, v) },
+		"repairAfter": func(at string, v any) { o.RepairAfter = r.duration(at, v) },
+		"disruptionBudgets": func(at string, v any) {
+			if text, ok := r.text(at, v); ok {
+				list, err := schedule.Parse(text)
+				if err != nil {
+					r.bad(at, "%v", err)
+				}
+				o.Budgets = list
 			}
 		},
 	})

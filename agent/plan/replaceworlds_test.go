@@ -10,7 +10,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/schedule"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/schedule"
 )
 
 // replaceWish sets what a group says of nodes that are replaced: source (k:v,k:v), drift, maxage, repair and

@@ -27,6 +27,7 @@ type sim struct {
 	evicted  int
 	lost     int // pods that ran on a machine when it ended
 	seed     uint64
+	steps    int
 	started  map[string]int // machines by their image
 	fleet    *fleet         // what a rollout has to do with; nil: nothing
 }
@@ -54,8 +55,12 @@ func (v *sim) step(dt time.Duration) decision.Plan {
 	if v.fleet != nil {
 		v.fleet.step(v)
 	}
-	plan, m := check(v.t, v.s, v.m, v.p, v.seed)
-	v.m = m
+	var plan decision.Plan
+	if v.steps++; v.fleet == nil || v.steps%10 == 0 { // the fleet is played for hours
+		plan, v.m = check(v.t, v.s, v.m, v.p, v.seed)
+	} else {
+		plan, v.m = Decide(v.s, v.m, v.p)
+	}
 	v.carryOut(plan)
 	return plan
 }

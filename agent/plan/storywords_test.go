@@ -110,7 +110,7 @@ func TestUnknownWords(t *testing.T) {
 		"pods web 4 cpu=100 memory=1Gi":  `unknown word "memory=1Gi"; pods knows app cpu mem`,
 		"pods web 4 5 cpu=100":           "3 words without a key, and pods has 2",
 		"pods web 4 cpu=100 cpu=200":     "cpu is said twice",
-		"pod web 4 cpu=100":              `unknown command "pod"; known are accept, daemonset`,
+		"pod web 4 cpu=100":              `unknown command "pod"; known are accept, controlplane`,
 		"node n1 group=w size=4":         `unknown word "size=4"`,
 		"pods web cpu=100 4":             `"4": the words without a key come first`,
 		"policy MaxNodesTotal 4":         "2 words without a key, and policy has 0",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/schedule"
 )
 
 // SetOption reads one of Cluster Autoscaler's per-group options by the name that its tags,
@@ -28,9 +29,22 @@ func SetOption(o *cluster.Options, name, value string) error {
 		return set(&o.MaxNodeStartupTime, value, duration)
 	case "ignoredaemonsetsutilization":
 		return set(&o.IgnoreDaemonSetsUtilization, value, yes)
+	case "drift":
+		return set(&o.Drift, value, yes)
+	case "maxnodeage":
+		return set(&o.MaxNodeAge, value, duration)
+	case "repairafter":
+		return set(&o.RepairAfter, value, duration)
+	case "disruptionbudgets":
+		list, err := schedule.Parse(value)
+		if err == nil {
+			o.Budgets = list
+		}
+		return err
 	}
 	return errors.New("the option is not known; known are scaledownutilizationthreshold, scaledowngpuutilizationthreshold, " +
-		"scaledownunneededtime, scaledownunreadytime, maxnodeprovisiontime, maxnodestartuptime, ignoredaemonsetsutilization")
+		"scaledownunneededtime, scaledownunreadytime, maxnodeprovisiontime, maxnodestartuptime, ignoredaemonsetsutilization, " +
+		"drift, maxnodeage, repairafter, disruptionbudgets")
 }
 
 func set[T any](to **T, value string, read func(string) (T, error)) error {

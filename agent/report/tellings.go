@@ -91,4 +91,12 @@ var tellings = map[string]telling{
 	decision.RuleKeeps:       news,
 	decision.RuleCompletion:  routine,
 	decision.RuleInterrupted: news,
+	decision.RuleDrifted:     ofAction,
+	decision.RuleExpired:     ofAction,
+	decision.RuleSick:        ofAction,
+	decision.RuleReplace:     news,
+	decision.RuleDisruption:  routine,
+	decision.RuleCanary:      routine,
+	decision.RuleHalted:      news,
+	decision.RuleBreaker:     news,
 }

@@ -1,6 +1,7 @@
 package asg
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -18,12 +19,16 @@ func TestOptionsByTags(t *testing.T) {
 		"maxnodeprovisiontime":             {"3m", "soon"},
 		"maxnodestartuptime":               {"3m", "soon"},
 		"ignoredaemonsetsutilization":      {"true", "maybe"},
+		"drift":                            {"true", "maybe"},
+		"maxnodeage":                       {"720h", "30d"},
+		"repairafter":                      {"15m", "soon"},
+		"disruptionbudgets":                {"2 of drifted", "two"},
 	} {
 		o, warnings := parseOptions(tag(name, c.good))
-		if o == (cluster.Options{}) || len(warnings) > 0 {
+		if reflect.DeepEqual(o, cluster.Options{}) || len(warnings) > 0 {
 			t.Errorf("%s=%s: %+v, %v", name, c.good, o, warnings)
 		}
-		if o, warnings := parseOptions(tag(name, c.bad)); o != (cluster.Options{}) || len(warnings) != 1 || !strings.Contains(warnings[0], name) {
+		if o, warnings := parseOptions(tag(name, c.bad)); !reflect.DeepEqual(o, cluster.Options{}) || len(warnings) != 1 || !strings.Contains(warnings[0], name) {
 			t.Errorf("%s=%s: %+v, %v", name, c.bad, o, warnings)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/schedule"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/schedule"
 )
 
 // standard is the budget of a group for nodes that are replaced, where nobody has set one for the reason.

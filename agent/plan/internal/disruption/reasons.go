@@ -150,6 +150,15 @@ func (r *Round) sickNow(n *round.Node) bool {
 		len(n.Conditions) > 0 && slices.ContainsFunc(r.Policy.RepairConditions, func(c string) bool { _, is := n.Conditions[c]; return is })
 }
 
+// Breaker says why a node that is not Ready does not go for that where such nodes are replaced; empty: it may.
+func (r *Round) Breaker(i int) string {
+	n := &r.Nodes[i]
+	if g := &r.groups[n.Group]; g.repair > 0 && n.Ready != cluster.StatusTrue {
+		return r.breaker(&r.Groups[n.Group], g)
+	}
+	return ""
+}
+
 // breaker says why no sick node is replaced for that: too many are sick at once, which is rather the network, or an
 // add-on that all of them run.
 func (r *Round) breaker(g *round.Group, x *group) string {

@@ -264,7 +264,7 @@ func (r *Round) waitsForCanary(i int) string {
 	case x == nil || x.proven || x.failed[n.Name] != "":
 		return ""
 	case x.halted != "":
-		return fmt.Sprintf("the rollout of source %s of its group is halted: %s", x.digest, x.halted)
+		return fmt.Sprintf("the rollout of source %s of its group is halted [%s]", x.digest, decision.RuleHalted)
 	case r.order(n.Name) != nil:
 		return ""
 	case g.taken:

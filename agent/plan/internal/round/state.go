@@ -35,8 +35,7 @@ type State struct {
 	Nodes      []Node  // sorted by name
 	ByName     map[cluster.NodeName]int
 	ByID       map[cluster.GroupID]int
-	Budget     map[string]int  // evictions that are still allowed, by budget
-	unguarded  map[string]bool // budgets that do not guard pods which are not Ready
+	Budget     map[string]int // evictions that are still allowed, by budget
 
 	reservedGroup     map[cluster.PodKey]cluster.GroupID // see ReservedTo
 	reservationsStand *bool                              // see HasReservations
@@ -131,15 +130,7 @@ func (w *State) Index() {
 	w.Budget = make(map[string]int, len(w.Snapshot.Budgets))
 	for _, b := range w.Snapshot.Budgets {
 		w.Budget[b.Key] = b.Allowed
-		if b.Unready {
-			Set(&w.unguarded, b.Key, true)
-		}
 	}
-}
-
-// Unguarded tells a pod that its only budget lets go whatever it allows, because the pod is not Ready.
-func (w *State) Unguarded(pod *cluster.Pod) bool {
-	return pod.Unready && len(pod.Budgets) == 1 && w.unguarded[pod.Budgets[0]]
 }
 
 // Expendable tells a pod that neither triggers scale-up nor stands in the way.

@@ -82,16 +82,21 @@ func when(holds bool, words string) string {
 // budgetBlocks follows the Eviction API: a budget that is not known allows nothing (and
 // a pod with two is refused, which is among the blockers).
 func (w *Planner) budgetBlocks(pod *cluster.Pod) string {
-	if len(pod.Budgets) == 1 && w.Budget[pod.Budgets[0]] < 1 && !w.Unguarded(pod) {
+	if len(pod.Budgets) == 1 && w.Budget[pod.Budgets[0]] < 1 && !w.unguarded(pod) {
 		return "PodDisruptionBudget " + pod.Budgets[0] + " allows no disruption"
 	}
 	return ""
 }
 
+// unguarded tells a pod that its only budget lets go whatever it allows, because the pod is not Ready.
+func (w *Planner) unguarded(pod *cluster.Pod) bool {
+	return pod.Unready && len(pod.Budgets) == 1 && slices.ContainsFunc(w.Snapshot.Budgets, func(b cluster.Budget) bool { return b.Unready && b.Key == pod.Budgets[0] })
+}
+
 // spend takes the eviction of a pod from its budgets.
 func (w *Planner) spend(pod *cluster.Pod) {
 	for _, b := range pod.Budgets {
-		if !w.Unguarded(pod) {
+		if !w.unguarded(pod) {
 			w.Budget[b] = max(w.Budget[b]-1, 0)
 		}
 	}

@@ -29,6 +29,20 @@ func (w *Planner) heldBack(c *Candidate) bool {
 	return rule != ""
 }
 
+// spared says what keeps a node that nothing needs and that may go otherwise: budgets, or the breaker.
+func (w *Planner) spared(c *Candidate) (rule, why string) {
+	if c.replaced() {
+		return "", "" // heldBack has asked
+	}
+	if why := w.Disruption.Breaker(c.Node); why != "" && !c.requested {
+		return decision.RuleBreaker, why
+	}
+	if why := w.Disruption.Full(c.Node, w.reasonOf(c)); why != "" {
+		return decision.RuleDisruption, why
+	}
+	return "", ""
+}
+
 // turnOf is the place of a node among those that are replaced: first those in whose place a machine was ordered, then by
 // reason; the others come after them.
 func (w *Planner) turnOf(c *Candidate) int {

@@ -68,8 +68,8 @@ func (w *Planner) Decide() {
 			w.Held("node", name, rule, "not needed, and stays: %s", why)
 			continue
 		}
-		if full := w.Disruption.Full(c.Node, w.reasonOf(c)); full != "" && !c.replaced() {
-			w.Held("node", name, decision.RuleDisruption, "not needed, and waits: %s", full)
+		if r, y := w.spared(c); r != "" {
+			w.Held("node", name, r, "not needed, and stays: %s", y)
 			continue
 		}
 		if r, y := w.DeletionsFrozen(g); r != "" {
@@ -85,17 +85,23 @@ func (w *Planner) Decide() {
 			continue
 		}
 		w.removals.add(&cargo)
-		w.noteMarked(c)
-		w.Disruption.Cordoned(c.Node)
-		g.Shrinks = true
-		w.WakeAt(w.Now.Add(w.Policy.DelayAfterTaint))
-		words := fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, round.Pods(cargo.Movable))
-		if c.replaced() {
-			words = c.why.Why + "; " + words
-		}
-		w.Act(decision.Cordon{Node: n.Name, UID: n.UID, Rule: because, Why: words})
+		w.cordon(c, because, round.Pods(cargo.Movable))
 	}
 	w.orderReplacements(rule, why)
+}
+
+// cordon marks a node.
+func (w *Planner) cordon(c *Candidate, rule, pods string) {
+	n := &w.Nodes[c.Node]
+	w.noteMarked(c)
+	w.Disruption.Cordoned(c.Node)
+	w.Groups[n.Group].Shrinks = true
+	w.WakeAt(w.Now.Add(w.Policy.DelayAfterTaint))
+	words := fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, pods)
+	if c.replaced() {
+		words = c.why.Why + "; " + words
+	}
+	w.Act(decision.Cordon{Node: n.Name, UID: n.UID, Rule: rule, Why: words})
 }
 
 // DueOf returns when a candidate may go, and by which rule.

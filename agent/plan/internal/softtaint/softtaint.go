@@ -1,6 +1,6 @@
 // Package softtaint tells kube-scheduler which nodes may go: Update(round.State).
 //
-// Layer 4. It refuses to change what decides whether a node goes, and anything on stale facts.
+// Small and apart: it reads the timers that scaledown keeps, and needs nothing else of that package. Layer 4. It refuses to change what decides whether a node goes, and anything on stale facts.
 package softtaint
 
 import (
