@@ -33,6 +33,15 @@ type DisruptionBudget struct {
 	Zone string        `json:"zone,omitempty"` // the time zone of Cron; empty: UTC
 }
 
+// DisruptionBudgets are the budgets of one owner.
+type DisruptionBudgets []DisruptionBudget
+
+// Decode parses the list; envconfig calls it.
+func (d *DisruptionBudgets) Decode(value string) (err error) {
+	*d, err = ParseDisruptionBudgets(value)
+	return err
+}
+
 // Concerns tells whether a budget is for a reason.
 func (b *DisruptionBudget) Concerns(reason string) bool {
 	if len(b.Reasons) == 0 {
@@ -72,8 +81,8 @@ const budgetForm = "write for example 10%, or 2 of drifted,expired, or 20% at 0 
 
 // ParseDisruptionBudgets reads "NODES[%] [of REASON,..] [at CRON for DURATION [in ZONE]]; ...". Whether CRON and ZONE
 // exist is for package schedule to say.
-func ParseDisruptionBudgets(text string) ([]DisruptionBudget, error) {
-	var out []DisruptionBudget
+func ParseDisruptionBudgets(text string) (DisruptionBudgets, error) {
+	var out DisruptionBudgets
 	for item := range strings.SplitSeq(text, ";") {
 		if item = strings.TrimSpace(item); item == "" {
 			continue
@@ -130,7 +139,7 @@ func cutWord(text, word string) (before, after string, found bool) {
 
 // neverOpen refuses a list by which nodes never go for some reason, although it has a time: where no budget holds no
 // node is disrupted, so that a budget of 0 at some time needs another one beside it.
-func neverOpen(list []DisruptionBudget) error {
+func neverOpen(list DisruptionBudgets) error {
 	for _, reason := range Reasons {
 		timed, most := false, 0
 		for i := range list {

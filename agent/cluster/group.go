@@ -97,7 +97,7 @@ type Options struct {
 	MaxNodeAge  *time.Duration `json:"maxNodeAge,omitempty"`
 	RepairAfter *time.Duration `json:"repairAfter,omitempty"`
 	// Budgets say how many nodes of the group may be disrupted at once, and when; nil: the default.
-	Budgets []DisruptionBudget `json:"disruptionBudgets,omitempty"`
+	Budgets *DisruptionBudgets `json:"disruptionBudgets,omitempty"`
 }
 
 // Pause says that nothing is to be grown or deleted in a group, why, and until when;

@@ -200,10 +200,9 @@ func (r *reader) options(at string, v any, o *cluster.Options) {
 		"disruptionBudgets": func(at string, v any) {
 			if text, ok := r.text(at, v); ok {
 				list, err := schedule.Parse(text)
-				if err != nil {
+				if o.Budgets = &list; err != nil {
 					r.bad(at, "%v", err)
 				}
-				o.Budgets = list
 			}
 		},
 	})

@@ -30,7 +30,8 @@ func (w *teller) replaceWish(g *cluster.NodeGroup, k, v string) {
 		g.Options.RepairAfter = &d
 	case "budgets":
 		list, err := schedule.Parse(v)
-		g.Options.Budgets = must(v, list, err)
+		list = must(v, list, err)
+		g.Options.Budgets = &list
 	}
 }
 
@@ -102,9 +103,9 @@ func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x
 	}
 	switch x % 11 {
 	case 0:
-		p.DisruptionBudgets = decision.Disruptions{{Nodes: 50, Percent: true, Cron: "0 * * * *", For: 30 * time.Minute}}
+		p.DisruptionBudgets = cluster.DisruptionBudgets{{Nodes: 50, Percent: true, Cron: "0 * * * *", For: 30 * time.Minute}}
 	case 1:
-		p.DisruptionBudgets = decision.Disruptions{{Nodes: 2}}
+		p.DisruptionBudgets = cluster.DisruptionBudgets{{Nodes: 2}}
 	}
 	s.ControlPlaneVersion = "v1.33.4"
 	for g := range s.Groups {
@@ -113,7 +114,7 @@ func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x
 			gr.Template.Source = cluster.Spec{"image": "a", "user data": "1"}
 		}
 		if x%13 == 0 {
-			gr.Options.Budgets = []cluster.DisruptionBudget{{Nodes: 100, Percent: true}}
+			gr.Options.Budgets = &cluster.DisruptionBudgets{{Nodes: 100, Percent: true}}
 		}
 		for i := range gr.Instances {
 			in := &gr.Instances[i]

@@ -38,7 +38,7 @@ func SetOption(o *cluster.Options, name, value string) error {
 	case "disruptionbudgets":
 		list, err := schedule.Parse(value)
 		if err == nil {
-			o.Budgets = list
+			o.Budgets = &list
 		}
 		return err
 	}

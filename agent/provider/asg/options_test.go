@@ -1,7 +1,6 @@
 package asg
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
@@ -25,10 +24,10 @@ func TestOptionsByTags(t *testing.T) {
 		"disruptionbudgets":                {"2 of drifted", "two"},
 	} {
 		o, warnings := parseOptions(tag(name, c.good))
-		if reflect.DeepEqual(o, cluster.Options{}) || len(warnings) > 0 {
+		if o == (cluster.Options{}) || len(warnings) > 0 {
 			t.Errorf("%s=%s: %+v, %v", name, c.good, o, warnings)
 		}
-		if o, warnings := parseOptions(tag(name, c.bad)); !reflect.DeepEqual(o, cluster.Options{}) || len(warnings) != 1 || !strings.Contains(warnings[0], name) {
+		if o, warnings := parseOptions(tag(name, c.bad)); o != (cluster.Options{}) || len(warnings) != 1 || !strings.Contains(warnings[0], name) {
 			t.Errorf("%s=%s: %+v, %v", name, c.bad, o, warnings)
 		}
 	}

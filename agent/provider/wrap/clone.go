@@ -19,9 +19,13 @@ func Clone(g cluster.NodeGroup) cluster.NodeGroup {
 	o.ScaleDownUnreadyTime, o.MaxNodeProvisionTime = clone(o.ScaleDownUnreadyTime), clone(o.MaxNodeProvisionTime)
 	o.MaxNodeStartupTime, o.ScaleDownGPUUtilization = clone(o.MaxNodeStartupTime), clone(o.ScaleDownGPUUtilization)
 	o.IgnoreDaemonSetsUtilization = clone(o.IgnoreDaemonSetsUtilization)
-	o.Drift, o.MaxNodeAge, o.RepairAfter, o.Budgets = clone(o.Drift), clone(o.MaxNodeAge), clone(o.RepairAfter), slices.Clone(o.Budgets)
-	for i := range o.Budgets {
-		o.Budgets[i].Reasons = slices.Clone(o.Budgets[i].Reasons)
+	o.Drift, o.MaxNodeAge, o.RepairAfter, o.Budgets = clone(o.Drift), clone(o.MaxNodeAge), clone(o.RepairAfter), clone(o.Budgets)
+	if o.Budgets != nil {
+		*o.Budgets = slices.Clone(*o.Budgets)
+		for i := range *o.Budgets {
+			b := &(*o.Budgets)[i]
+			b.Reasons = slices.Clone(b.Reasons)
+		}
 	}
 	g.Pause, g.Priority = clone(g.Pause), clone(g.Priority)
 	g.Failures, g.Warnings, g.Instances = slices.Clone(g.Failures), slices.Clone(g.Warnings), slices.Clone(g.Instances)

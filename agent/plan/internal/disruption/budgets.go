@@ -11,7 +11,7 @@ import (
 )
 
 // standard is the budget of a group for nodes that are replaced, where nobody has set one for the reason.
-var standard = []cluster.DisruptionBudget{{Nodes: 10, Percent: true, Reasons: []string{cluster.ReasonSick, cluster.ReasonDrifted, cluster.ReasonExpired}}}
+var standard = cluster.DisruptionBudgets{{Nodes: 10, Percent: true, Reasons: []string{cluster.ReasonSick, cluster.ReasonDrifted, cluster.ReasonExpired}}}
 
 // Hold says what keeps a node for now that is to be replaced; an empty rule: nothing.
 func (r *Round) Hold(i int, why Reason) (rule, words string) {
@@ -38,11 +38,11 @@ func (r *Round) Hold(i int, why Reason) (rule, words string) {
 // no further one.
 func (r *Round) Full(i int, reason string) string {
 	n := &r.Nodes[i]
-	list := r.Groups[n.Group].Options.Budgets
-	if !concerned(list, reason) {
-		list = standard
+	list, all := standard, r.Policy.DisruptionBudgets
+	if own := r.Groups[n.Group].Options.Budgets; own != nil && concerned(*own, reason) {
+		list = *own
 	}
-	if !concerned(list, reason) && !concerned(r.Policy.DisruptionBudgets, reason) {
+	if !concerned(list, reason) && !concerned(all, reason) {
 		return ""
 	}
 	r.count()
@@ -54,10 +54,10 @@ func (r *Round) Full(i int, reason string) string {
 	if words := r.full(list, reason, "group "+string(r.Groups[n.Group].ID), g.gone-self, g.nodes); words != "" {
 		return words
 	}
-	return r.full(r.Policy.DisruptionBudgets, reason, "the cluster", r.gone-self, r.nodes)
+	return r.full(all, reason, "the cluster", r.gone-self, r.nodes)
 }
 
-func concerned(list []cluster.DisruptionBudget, reason string) bool {
+func concerned(list cluster.DisruptionBudgets, reason string) bool {
 	for i := range list {
 		if list[i].Concerns(reason) {
 			return true
@@ -67,7 +67,7 @@ func concerned(list []cluster.DisruptionBudget, reason string) bool {
 }
 
 // full asks one list of budgets. Of those that hold now the smallest counts; where none holds, no node goes.
-func (r *Round) full(list []cluster.DisruptionBudget, reason, whose string, gone, nodes int) string {
+func (r *Round) full(list cluster.DisruptionBudgets, reason, whose string, gone, nodes int) string {
 	var smallest *cluster.DisruptionBudget
 	var opens time.Time
 	any := false

@@ -9,6 +9,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
 )
@@ -144,7 +145,7 @@ func (e *explainer) checks(i int, f *decision.NodeFacts) {
 	add(decision.RuleBlocked, len(blocked) > 0, fmt.Sprintf("%s may not be evicted", round.Pods(blockedPods(blocked))), "every pod on it may be evicted")
 	size := fmt.Sprintf("group %s has %d machines, minimum %d", g.ID, g.CorrectedTarget-g.Removing, g.Min)
 	add(decision.RuleAtMin, g.CorrectedTarget-g.Removing <= g.Min, size, size)
-	add(decision.RuleTotalsMin, w.KeepsTotals(n) != "", w.KeepsTotals(n), "the cluster has more than its least cores, memory and extended resources")
+	add(decision.RuleTotalsMin, growth.KeepsTotals(w.State, n) != "", growth.KeepsTotals(w.State, n), "the cluster has more than its least cores, memory and extended resources")
 	homeless := 0
 	for _, d := range f.Destinations {
 		if d.Could == 0 {

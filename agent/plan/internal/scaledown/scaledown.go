@@ -11,6 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/disruption"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -264,14 +265,14 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 			round.Set(&w.Next.Unneeded, n.Name, c.since)
 		}
 		return found, false
-	case c.replaced() && (g.CorrectedTarget-g.Removing <= g.Min || w.KeepsTotals(n) != "") && len(found.Completing) == 0:
-		w.order(c, cmp.Or(w.KeepsTotals(n), fmt.Sprintf("the group is at its minimum of %d", g.Min)))
+	case c.replaced() && (g.CorrectedTarget-g.Removing <= g.Min || growth.KeepsTotals(w.State, n) != "") && len(found.Completing) == 0:
+		w.order(c, cmp.Or(growth.KeepsTotals(w.State, n), fmt.Sprintf("the group is at its minimum of %d", g.Min)))
 		return found, false
 	case g.CorrectedTarget-g.Removing <= g.Min:
 		w.Held("node", name, decision.RuleAtMin, "the group is at its minimum of %d", g.Min)
 		return found, false
-	case w.KeepsTotals(n) != "":
-		w.Held("node", name, decision.RuleTotalsMin, "%s", w.KeepsTotals(n))
+	case growth.KeepsTotals(w.State, n) != "":
+		w.Held("node", name, decision.RuleTotalsMin, "%s", growth.KeepsTotals(w.State, n))
 		return found, false
 	}
 	if len(found.Completing) > 0 && !Requested(n.Node) {

@@ -1,4 +1,4 @@
-package scaledown
+package growth
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 // KeepsTotals says which minimum of the whole cluster the removal of a node would go below;
 // empty: none.
-func (w *Planner) KeepsTotals(n *round.Node) string {
+func KeepsTotals(w *round.State, n *round.Node) string {
 	if w.Policy.MinCoresTotal <= 0 && w.Policy.MinMemoryTotal <= 0 && !slices.ContainsFunc(w.Policy.GPUTotal, func(b decision.Bound) bool { return b.Min > 0 }) {
 		return ""
 	}
