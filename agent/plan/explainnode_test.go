@@ -73,7 +73,8 @@ func oneTruth(t *testing.T, s cluster.Snapshot, m decision.Memory, p decision.Po
 	x := Explain(s, m, p, decision.Query{Kind: "node", Name: string(n.Name)})
 	_, after := Decide(s, m, p)
 	_, told := after.Deleted[x.Node.Instance]
-	replaced := after.Consolidation != nil && !after.Consolidation.Started.IsZero() && slices.Contains(after.Consolidation.Nodes, n.Name)
+	replaced := after.Consolidation != nil && !after.Consolidation.Started.IsZero() && slices.Contains(after.Consolidation.Nodes, n.Name) ||
+		slices.ContainsFunc(after.Replacements, func(x decision.Replacement) bool { return x.Node == n.Name })
 	marked := round.ToBeDeleted(n) && round.CordonedByUs(n)
 	ends := told || x.Node.Phase == cluster.PhaseDeleting || x.Node.Phase == cluster.PhaseGone || interrupted(s, x.Node.Instance)
 	goes, stays := strings.HasPrefix(x.Summary, "it goes"), strings.HasPrefix(x.Summary, "it stays")

@@ -91,6 +91,7 @@ func check(t testing.TB, s cluster.Snapshot, m decision.Memory, p decision.Polic
 	same("order", plan2, out2)
 	checkActions(t, &s, &m, &p, plan)
 	checkInterrupted(t, s.Seated(), &m, plan)
+	checkDisruption(t, s.Seated(), &p, plan)
 	checkReservations(t, s, out)
 	checkFixpoint(t, s, out, p, plan)
 	checkRestart(t, s, p)

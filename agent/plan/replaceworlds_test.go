@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -141,6 +142,47 @@ func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x
 	for i := range s.Pods {
 		pod := &s.Pods[i]
 		pod.Unready, pod.Crashing = pod.Node != "" && len(pod.Key)%3 == 0 && i%5 == 0, pod.Node != "" && i%11 == 0
+	}
+}
+
+// checkDisruption: no more nodes of a group are marked to be replaced than a budget of a tenth lets go, counted naively, where
+// no budget is set; and none while nothing asks for it.
+func checkDisruption(t testing.TB, s cluster.Snapshot, p *decision.Policy, plan decision.Plan) {
+	t.Helper()
+	id := cluster.Identify(s.Groups, s.Nodes)
+	for g := range s.Groups {
+		gr := &s.Groups[g]
+		of := func(name cluster.NodeName) bool {
+			return slices.ContainsFunc(gr.Instances, func(in cluster.Instance) bool { return in.ID == id.Instance[name] })
+		}
+		nodes, marked, replaced := 0, 0, 0
+		for _, n := range s.Nodes {
+			if of(n.Name) && !n.ControlPlane {
+				nodes++
+				if round.ToBeDeleted(n) {
+					marked++
+				}
+			}
+		}
+		for _, a := range plan.Actions {
+			switch a := a.(type) {
+			case decision.Cordon:
+				if of(a.Node) && slices.Contains([]string{decision.RuleSick, decision.RuleDrifted, decision.RuleExpired}, a.Rule) {
+					replaced++
+					if !p.Drift && p.MaxNodeAge+p.RepairAfter == 0 && gr.Options.Drift == nil && gr.Options.MaxNodeAge == nil && gr.Options.RepairAfter == nil {
+						t.Fatalf("%s, and no setting asks for it", a)
+					}
+				}
+			case decision.Grow:
+				if a.Group == gr.ID && a.Rule == decision.RuleReplace {
+					names, _, _ := strings.Cut(strings.TrimPrefix(a.Why, "in place of "), ":")
+					replaced += strings.Count(names, ",") + 1
+				}
+			}
+		}
+		if limit := max(nodes/10, 1); gr.Options.Budgets == nil && replaced > 0 && marked+replaced > limit {
+			t.Fatalf("group %s of %d nodes: %d are marked, and %d more are to be replaced\n%s", gr.ID, nodes, marked, replaced, plan)
+		}
 	}
 }
 

@@ -31,6 +31,8 @@ var troubles = map[string]struct {
 	"AutoscalerAgentCloudUnreadable":       {`autoscaler_cloud_up{instance="a"} 0x60`, `autoscaler_cloud_up{instance="a"} 0x13 1x60`, 16},
 	"AutoscalerAgentConfigNotInForce":      {`autoscaler_config_last_reload_successful{file="groups.yaml",instance="a"} 0x60`, `autoscaler_config_last_reload_successful{file="groups.yaml",instance="a"} 0x3 1x60`, 6},
 	"AutoscalerAgentPodsWithoutRoom":       {`autoscaler_held_count{kind="pod",rule="U5",instance="a"} 3x60`, "autoscaler_held_count{kind=\"pod\",rule=\"U5\",instance=\"a\"} 3x10 _x60\nautoscaler_held_count{kind=\"pod\",rule=\"U2\",instance=\"a\"} 9x60", 16},
+	"AutoscalerAgentRolloutHalted":         {`autoscaler_held_count{kind="group",rule="D31",instance="a"} 1x60`, "autoscaler_held_count{kind=\"group\",rule=\"D31\",instance=\"a\"} 1x3 stale\nautoscaler_held_count{kind=\"node\",rule=\"D30\",instance=\"a\"} 9x60", 6},
+	"AutoscalerAgentNodesSick":             {`autoscaler_held_count{kind="node",rule="D32",instance="a"} 7x60`, `autoscaler_held_count{kind="node",rule="D32",instance="a"} 7x10 _x60`, 16},
 	"AutoscalerAgentNodeGroupAtMaximum": {full + `cluster_autoscaler_unschedulable_pods_count{type="unschedulable",instance="a"} 4x60`,
 		full + `cluster_autoscaler_unschedulable_pods_count{type="unschedulable",instance="a"} 4x10 0x60`, 16},
 	"AutoscalerAgentNodeGroupBackedOff": {`cluster_autoscaler_node_group_backoff_status{node_group="g",reason="quota",instance="a"} 1x60`, `cluster_autoscaler_node_group_backoff_status{node_group="g",reason="quota",instance="a"} 1x20 0x60`, 31},

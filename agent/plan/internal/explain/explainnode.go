@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -130,14 +131,23 @@ func (e *explainer) checks(i int, f *decision.NodeFacts) {
 	add(decision.RuleNotOurs, n.Unschedulable && !round.CordonedByUs(n.Node), "cordoned by somebody else", "nobody else has cordoned it")
 	add(decision.RuleInUse, n.InUse, "pods that are to come count on it", "no pod that is to come counts on it")
 	unready, blocked := n.Ready != cluster.StatusTrue, slices.Clone(f.Blockers)
-	if unready && !w.Policy.ScaleDownUnready && !scaledown.Requested(n.Node) {
+	why := w.Disruption.Reason(i)
+	held, words := "", ""
+	if why.Rule != "" {
+		add(why.Rule, false, "", why.Why+": it is to be replaced")
+		held, words = w.Disruption.Hold(i, why)
+		add(cmp.Or(held, decision.RuleDisruption), held != "", words, "the disruption budgets let it go")
+	}
+	replaced := why.Rule != "" && held == ""
+	asked := scaledown.Requested(n.Node) || replaced
+	if unready && !w.Policy.ScaleDownUnready && !asked {
 		add(decision.RuleUnready, true, "it is not Ready, and such nodes are kept (AUTOSCALER_SCALING_SCALE_DOWN_UNREADY)", "")
 	}
 	load := fmt.Sprintf("utilisation %.0f%%, limit %.0f%%", f.Utilisation*100, f.Limit*100)
 	if scaledown.Requested(n.Node) {
 		load += "; somebody asked for it to go [" + decision.RuleRequested + "], so its load does not keep it"
 	}
-	add(decision.RuleBusy, !unready && !scaledown.Requested(n.Node) && f.Utilisation > f.Limit, load, load)
+	add(decision.RuleBusy, !unready && !asked && f.Utilisation > f.Limit, load, load)
 	if cargo := w.DrainPlanOf(n); len(cargo.Completing) > 0 {
 		add(decision.RuleCompletion, true, fmt.Sprintf("%s on it run to their end", round.Pods(len(cargo.Completing))), "")
 		blocked = slices.DeleteFunc(blocked, func(b decision.Blocker) bool { return b.Name == scaledown.BlockerCompletion })
@@ -162,7 +172,9 @@ func (e *explainer) checks(i int, f *decision.NodeFacts) {
 	default:
 		add(decision.RuleNoRoom, together, "each of its pods has room elsewhere, but not all of them together", fmt.Sprintf("%s have room elsewhere", round.Pods(len(f.Destinations))))
 	}
-	e.timers(n, g, f, add)
+	if !replaced || scaledown.Requested(n.Node) {
+		e.timers(n, g, f, add)
+	}
 	e.clusterHolds(g, add)
 }
 

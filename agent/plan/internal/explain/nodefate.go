@@ -76,7 +76,17 @@ func (e *explainer) machineEnds(n *round.Node) bool {
 // beingReplaced tells whether the machines that replace the node have been ordered.
 func (e *explainer) beingReplaced(n *round.Node) bool {
 	s := e.consolidation(n)
-	return s != nil && !s.Started.IsZero()
+	return s != nil && !s.Started.IsZero() || e.ordered(n) != nil
+}
+
+// ordered is the machine that was ordered in place of a node; nil: none.
+func (e *explainer) ordered(n *round.Node) *decision.Replacement {
+	for i := range e.end.Next.Replacements {
+		if x := &e.end.Next.Replacements[i]; x.Node == n.Name {
+			return x
+		}
+	}
+	return nil
 }
 
 // consolidation is the replacement of nodes that a node is part of; nil: there is none.
@@ -104,6 +114,9 @@ func (e *explainer) nodeSummary(n *round.Node) string {
 	f := e.fateOf(n)
 	switch f {
 	case replaced:
+		if x := e.ordered(n); x != nil {
+			return "it goes when the machine that was ordered in its place at " + e.at(x.Ordered) + " is Ready: " + e.firstWhy() + " [" + decision.RuleReplace + "]"
+		}
 		return "it goes when the machines that replace it are Ready: " + e.consolidation(n).Words() + " [" + decision.RuleConsolidate + "]"
 	case starting:
 		if n.Ready == cluster.StatusTrue && len(e.out.Verdicts) > 0 {
