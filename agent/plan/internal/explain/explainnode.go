@@ -131,14 +131,7 @@ func (e *explainer) checks(i int, f *decision.NodeFacts) {
 	add(decision.RuleNotOurs, n.Unschedulable && !round.CordonedByUs(n.Node), "cordoned by somebody else", "nobody else has cordoned it")
 	add(decision.RuleInUse, n.InUse, "pods that are to come count on it", "no pod that is to come counts on it")
 	unready, blocked := n.Ready != cluster.StatusTrue, slices.Clone(f.Blockers)
-	why := w.Disruption.Reason(i)
-	held, words := "", ""
-	if why.Rule != "" {
-		add(why.Rule, false, "", why.Why+": it is to be replaced")
-		held, words = w.Disruption.Hold(i, why)
-		add(cmp.Or(held, decision.RuleDisruption), held != "", words, "the disruption budgets let it go")
-	}
-	replaced := why.Rule != "" && held == ""
+	replaced := replacement(w, i, add)
 	asked := scaledown.Requested(n.Node) || replaced
 	if unready && !w.Policy.ScaleDownUnready && !asked {
 		add(decision.RuleUnready, true, "it is not Ready, and such nodes are kept (AUTOSCALER_SCALING_SCALE_DOWN_UNREADY)", "")
@@ -176,6 +169,18 @@ func (e *explainer) checks(i int, f *decision.NodeFacts) {
 		e.timers(n, g, f, add)
 	}
 	e.clusterHolds(g, add)
+}
+
+// replacement tells why a node is to be replaced and what holds it, and whether it may go for that now.
+func replacement(w *scaledown.Planner, i int, add func(rule string, fails bool, bad, good string)) bool {
+	why := w.Disruption.Reason(i)
+	if why.Rule == "" {
+		return false
+	}
+	add(why.Rule, false, "", why.Why+": it is to be replaced")
+	held, words := w.Disruption.Hold(i, why)
+	add(cmp.Or(held, decision.RuleDisruption), held != "", words, "the disruption budgets let it go")
+	return held == ""
 }
 
 func blockedPods(list []decision.Blocker) int {

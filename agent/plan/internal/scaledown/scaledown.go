@@ -86,13 +86,13 @@ func (w *Planner) Decide() {
 			continue
 		}
 		w.removals.add(&cargo)
-		w.cordon(c, because, round.Pods(cargo.Movable))
+		w.cordonNode(c, because, round.Pods(cargo.Movable))
 	}
 	w.orderReplacements(rule, why)
 }
 
-// cordon marks a node.
-func (w *Planner) cordon(c *Candidate, rule, pods string) {
+// cordonNode marks a node that goes.
+func (w *Planner) cordonNode(c *Candidate, rule, pods string) {
 	n := &w.Nodes[c.Node]
 	w.noteMarked(c)
 	w.Disruption.Cordoned(c.Node)
