@@ -140,6 +140,7 @@ type Policy struct {
 	RepairAfter                 time.Duration             `split_words:"true" default:"0s" desc:"How long a node must be sick (not Ready, or one of the repair conditions) before it is replaced; 0s: never."`
 	RepairConditions            []string                  `split_words:"true" desc:"Node conditions that make a node sick while they are True, such as KernelDeadlock,ReadonlyFilesystem, comma-separated."`
 	RepairMaxSick               int                       `split_words:"true" default:"20" range:"0..100" desc:"Share of sick nodes of a group or of the cluster in percent above which none is replaced for it, more than one sick node provided."`
+	ReplaceAtMax                string                    `split_words:"true" default:"wait" oneof:"wait,empty-first" desc:"What a node does that is to be replaced while its group is at its maximum: wait, or empty-first (its pods wait then)."`
 	ReplaceDrainTime            time.Duration             `split_words:"true" default:"15m" desc:"How long the drain of a node that is replaced may last beyond the pods' own grace period before it is given up."`
 	DisruptionBudgets           cluster.DisruptionBudgets `split_words:"true" desc:"How many nodes of the cluster may go at once, why and when, such as 10% of drifted at 0 22 * * * for 6h in Europe/Berlin."`
 	MaxBulkSoftTaintCount       int                       `split_words:"true" default:"10" desc:"Most nodes of one round that the scheduler is told to avoid; 0: none."`

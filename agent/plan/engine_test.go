@@ -22,7 +22,10 @@ func TestEngineIsDecide(t *testing.T) {
 	}
 	again := 0
 	for seed := range uint64(n) {
-		again += playEngine(t, rand.New(rand.NewPCG(seed, 11)), fmt.Sprint("seed ", seed), 40, nil, nil)
+		again += playEngine(t, someWorld, rand.New(rand.NewPCG(seed, 11)), fmt.Sprint("seed ", seed), 40, nil, nil)
+		if seed%2 == 0 {
+			playEngine(t, replaceWorld, rand.New(rand.NewPCG(seed, 11)), fmt.Sprint("replacements, seed ", seed), 40, nil, nil)
+		}
 	}
 	if again < n {
 		t.Errorf("only %d rounds of %d sequences were answered from memory: the test shows little", again, n)
@@ -36,14 +39,18 @@ func FuzzEngine(f *testing.F) {
 	// a busy machine it may play fewer still.
 	f.Fuzz(func(t *testing.T, a, b uint64) {
 		began := time.Now()
-		playEngine(t, rand.New(rand.NewPCG(a, b)), fmt.Sprint(a, " ", b), 15, func() bool { return time.Since(began) > 3*time.Second }, nil)
+		world := someWorld
+		if a%2 == 0 {
+			world = replaceWorld
+		}
+		playEngine(t, world, rand.New(rand.NewPCG(a, b)), fmt.Sprint(a, " ", b), 15, func() bool { return time.Since(began) > 3*time.Second }, nil)
 	})
 }
 
 // playEngine plays so many rounds, or until it has had enough (nil: never), and tells each
 // (nil: nobody).
-func playEngine(t *testing.T, r *rand.Rand, seed string, rounds int, enough func() bool, tell func(cluster.Snapshot, decision.Memory, decision.Policy)) (again int) {
-	s, m, p := someWorld(r)
+func playEngine(t *testing.T, world func(*rand.Rand) (cluster.Snapshot, decision.Memory, decision.Policy), r *rand.Rand, seed string, rounds int, enough func() bool, tell func(cluster.Snapshot, decision.Memory, decision.Policy)) (again int) {
+	s, m, p := world(r)
 	s = s.Seated()
 	slices.SortFunc(s.Nodes, round.CompareNames)
 	var e Engine

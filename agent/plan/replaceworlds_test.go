@@ -46,6 +46,8 @@ func (w *teller) replacePolicy(k, v string) bool {
 		w.p.RepairAfter = dur(v)
 	case "RepairConditions":
 		w.p.RepairConditions = strings.Split(v, ",")
+	case "ReplaceAtMax":
+		w.p.ReplaceAtMax = v
 	case "RepairMaxSick":
 		w.p.RepairMaxSick = num(v)
 	case "DisruptionBudgets":
@@ -99,6 +101,7 @@ func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x
 	if x%5 < 2 {
 		p.MaxNodeAge = 30 * time.Minute
 	}
+	p.ReplaceAtMax = pick2(x%23 < 12, "wait", "empty-first")
 	if x%7 < 3 {
 		p.RepairAfter = 5 * time.Minute
 	}

@@ -49,7 +49,7 @@ func keepRounds(t *testing.T, fileOf func(string) string) {
 		t.Fatalf("-keep %s: write two seeds: A,B", *keep)
 	}
 	var rounds []flight.Round
-	again := playEngine(t, rand.New(rand.NewPCG(a, b)), *keep, 40, nil, func(s cluster.Snapshot, m decision.Memory, p decision.Policy) {
+	again := playEngine(t, someWorld, rand.New(rand.NewPCG(a, b)), *keep, 40, nil, func(s cluster.Snapshot, m decision.Memory, p decision.Policy) {
 		rounds = append(rounds, flight.Round{Format: flight.Format, At: s.Now, Snapshot: s, Memory: text(t, m), Policy: text(t, p)})
 	})
 	t.Logf("%d of %d rounds were answered from memory", again, len(rounds))

@@ -26,7 +26,7 @@ var keptAnnotations = []string{
 }
 
 // nodeAnnotations are those of Nodes.
-var nodeAnnotations = []string{cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep, cluster.AnnotationRequested, cluster.AnnotationDoNotDisrupt}
+var nodeAnnotations = []string{cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep, cluster.AnnotationRequested, cluster.AnnotationDoNotDisrupt, cluster.AnnotationResume}
 
 // decidesOfNode reports whether a decision may depend on that annotation of a Node.
 func decidesOfNode(annotation string) bool {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 )
 
 func pod(name string, change func(*corev1.Pod)) *corev1.Pod {
@@ -130,6 +131,22 @@ func TestBudgetsFollowTheirSelectors(t *testing.T) {
 	if got := w.budgets.snapshot(); got[0].Allowed != 3 {
 		t.Errorf("allowed %d, want 3", got[0].Allowed)
 	}
+	for _, x := range []struct {
+		policy           policyv1.UnhealthyPodEvictionPolicyType
+		healthy, desired int32
+		want             bool
+	}{{"", 1, 2, false}, {"", 2, 2, true}, {"", 0, 0, false}, {policyv1.IfHealthyBudget, 1, 2, false}, {policyv1.AlwaysAllow, 1, 2, true}} {
+		u := b.DeepCopy()
+		if u.Status.CurrentHealthy, u.Status.DesiredHealthy = x.healthy, x.desired; x.policy != "" {
+			u.Spec.UnhealthyPodEvictionPolicy = &x.policy
+		}
+		_, _ = convert.Strip(u)
+		w.PutBudget(u)
+		if got := w.budgets.snapshot()[0].Unready; got != x.want {
+			t.Errorf("%+v: pods that are not Ready may go: %v", x, got)
+		}
+	}
+	w.PutBudget(b)
 	b.Generation = 3 // the controller has not caught up: nothing is allowed
 	if w.PutBudget(b); w.budgets.snapshot()[0].Allowed != 0 {
 		t.Error("an outdated status is believed")

@@ -12,6 +12,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
+// emptyFirst is a value of Policy.ReplaceAtMax.
+const emptyFirst = "empty-first"
+
 // due is when a machine that was ordered in place of a node is no longer waited for.
 func (r *Round) due(x *decision.Replacement) time.Time {
 	o := cluster.Options{}
@@ -79,8 +82,8 @@ func (r *Round) CameFor(n *round.Node) string {
 }
 
 // Order orders a machine in place of a node whose pods have no room for the reason that is told, or says what it waits for.
-// The order itself is written by Grow.
-func (r *Round) Order(i int, why string) {
+// The order itself is written by Grow. It tells a node that is emptied first, because its group is at its maximum.
+func (r *Round) Order(i int, why string) (emptyFirst bool) {
 	n := &r.Nodes[i]
 	g := &r.Groups[n.Group]
 	held := func(format string, args ...any) {
@@ -97,28 +100,40 @@ func (r *Round) Order(i int, why string) {
 		default:
 			held("it waits for the machine that was ordered in its place at %s", round.Stamp(x.Ordered))
 		}
-		return
+		return false
 	}
 	if halted := r.Halted(n.Group); halted != "" {
 		held("%s, and no machine is ordered in its place while the rollout of its group is halted", why)
-		return
+		return false
 	}
 	if free := r.unclaimed(n.Group); free > 0 {
 		held("it waits for a machine of its group that is coming (%s)", why)
-		return
+		return false
 	}
 	if limit := growth.Of(r.State, g, 1); limit.Count < 1 {
+		if r.EmptiesFirst(n) {
+			return true
+		}
 		held("%s, and no machine can be ordered in its place: the group is held or full [%s] %s", why, limit.Rule, limit.Why)
-		return
+		return false
 	}
 	if g.Shrinks || g.Bought {
 		held("%s, and a machine is ordered in its place when no other change of the group is under way", why)
 		r.WakeAt(r.Now.Add(time.Second))
-		return
+		return false
 	}
 	held("%s: a machine is ordered in its place", why)
 	r.ordered = append(r.ordered, i)
 	r.Add(i)
+	return false
+}
+
+// EmptiesFirst tells a node that is emptied although its pods have no room, because no limit but the maximum of its group, or of
+// the cluster, keeps a machine from being ordered in its place, and the operator wants it so.
+func (r *Round) EmptiesFirst(n *round.Node) bool {
+	g := &r.Groups[n.Group]
+	limit := growth.Of(r.State, g, 1)
+	return r.Policy.ReplaceAtMax == emptyFirst && limit.Count < 1 && (limit.Rule == decision.RuleMax || limit.Rule == decision.RuleTotals) && g.CorrectedTarget > g.Min
 }
 
 // Cordoned notes that a node is cordoned. Where it has no order and another node of its group has one whose machine has

@@ -133,7 +133,7 @@ func (r *Round) shows(n *round.Node, nodes []int) (halt, wait string) {
 		return "", fmt.Sprintf("node %s, the first machine of the source, is still starting", n.Name)
 	case n.State == round.StateMarked || n.Deleting || n.Instance.Phase != cluster.PhaseRunning:
 		return "", ""
-	case n.State != round.StateReady && n.Created.Add(r.Startup(n)).After(r.Now):
+	case n.State != round.StateReady && !r.Reached(n.Created.Add(r.Startup(n))):
 		return "", fmt.Sprintf("node %s, the first machine of the source, is not Ready", n.Name)
 	case n.State != round.StateReady:
 		return fmt.Sprintf("node %s, a machine of the source, is not Ready %s after it joined", n.Name, r.Startup(n)), ""

@@ -81,7 +81,7 @@ func (w *Planner) Consolidate() {
 // quiescent tells that nothing comes, goes or is decided in this round, and that no machine
 // has gone within the unneeded time: one that is bought then would be a flap.
 func (w *Planner) quiescent() bool {
-	if len(w.Plan.Actions) > 0 || w.Unjudged || w.removals.any() || !w.Memory.ShrunkAt.IsZero() && !w.Reached(w.Memory.ShrunkAt.Add(w.Policy.UnneededFor)) {
+	if len(w.Plan.Actions)+len(w.Next.Replacements) > 0 || w.Unjudged || w.removals.any() || !w.Memory.ShrunkAt.IsZero() && !w.Reached(w.Memory.ShrunkAt.Add(w.Policy.UnneededFor)) {
 		return false
 	}
 	if rule, _ := w.Cooldown(); rule != "" {

@@ -310,6 +310,7 @@ func (w *Planner) DeletionsFrozen(g *round.Group) (rule, why string) {
 func (w *Planner) giveUp(i int, g *round.Group, c *round.DrainPlan, deadline time.Time) string {
 	n := &w.Nodes[i]
 	replaced := replacedBy(markedBy(n.Node))
+	emptied := replaced && w.Disruption.EmptiesFirst(n)
 	switch {
 	case markedBy(n.Node) == decision.RuleDrifted && w.Disruption.Halted(n.Group) != "":
 		return "the rollout of its group is halted: " + w.Disruption.Halted(n.Group)
@@ -317,7 +318,7 @@ func (w *Planner) giveUp(i int, g *round.Group, c *round.DrainPlan, deadline tim
 		return "nothing asks for its replacement any more"
 	case markedBy(n.Node) == decision.RuleInterrupted:
 		return "the cloud does not say any more that it ends the machine"
-	case n.InUse:
+	case n.InUse && !emptied:
 		return "pending pods need it"
 	case !w.Policy.ScaleDown:
 		return "scale-down is switched off"
@@ -334,7 +335,7 @@ func (w *Planner) giveUp(i int, g *round.Group, c *round.DrainPlan, deadline tim
 	case c.Movable+c.Terminating > 0 && w.Reached(deadline):
 		return fmt.Sprintf("%s did not leave by %s", round.Pods(c.Movable+c.Terminating), round.Stamp(deadline))
 	}
-	if r := w.relocate(i, c.Classes, false); r.Rule != "" {
+	if r := w.relocate(i, c.Classes, false); r.Rule != "" && !emptied {
 		return r.Why
 	}
 	w.WakeAt(deadline)

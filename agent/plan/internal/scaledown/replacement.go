@@ -89,8 +89,14 @@ func (w *Planner) orderReplacements(rule, why string) {
 			w.Held("node", string(n.Name), rule, "%s; it stays: %s", w.Disruption.Reason(o.node).Why, why)
 		case !w.Disruption.Ordered(o.node) && !w.newMachineHolds(o.node):
 			w.Held("node", string(n.Name), decision.RuleReplace, "%s; %s, and a new machine of its group would not have room for its pods either", w.Disruption.Reason(o.node).Why, o.why)
-		default:
-			w.Disruption.Order(o.node, o.why)
+		case w.Disruption.Order(o.node, o.why):
+			cargo := w.DrainPlanOf(n)
+			if limit, full := w.removals.full(&cargo, w.Policy); full {
+				w.Held("node", string(n.Name), decision.RuleBatch, "it waits: %d nodes go at once", limit)
+				continue
+			}
+			w.removals.add(&cargo)
+			w.cordonNode(&Candidate{Node: o.node, why: w.Disruption.Reason(o.node), util: w.Utilisation(n)}, w.Disruption.Reason(o.node).Rule, round.Pods(cargo.Movable))
 		}
 	}
 	w.Disruption.Grow()
