@@ -1,8 +1,9 @@
 package disruption
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"time"
 
@@ -110,9 +111,8 @@ func (r *Round) reason(n *round.Node) Reason {
 // expiry is when a node is too old: up to a tenth of the age earlier, by the ID of its instance, so that
 // machines of one burst do not end together.
 func expiry(n *round.Node, age time.Duration) time.Time {
-	h := fnv.New64a()
-	h.Write([]byte(n.Instance.ID))
-	early := time.Duration(float64(age/10) * float64(h.Sum64()>>11) / (1 << 53))
+	h := sha256.Sum256([]byte(n.Instance.ID))
+	early := time.Duration(float64(age/10) * float64(binary.BigEndian.Uint32(h[:])) / (1 << 32))
 	return n.Created.Add(age - early).Truncate(time.Second)
 }
 

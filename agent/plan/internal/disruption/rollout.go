@@ -2,8 +2,9 @@ package disruption
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -33,11 +34,11 @@ type rollout struct {
 
 // digestOf names a source in few letters.
 func digestOf(source cluster.Spec) string {
-	h := fnv.New64a()
+	h := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(source)) {
 		h.Write([]byte(key + "\x00" + source[key] + "\x00"))
 	}
-	return fmt.Sprintf("%08x", uint32(h.Sum64()>>32))
+	return hex.EncodeToString(h.Sum(nil)[:4])
 }
 
 // Judge carries over which machines were ordered and which rollouts were halted, and halts the rollouts whose first machine
