@@ -318,10 +318,19 @@ func checkFixpoint(t testing.TB, s cluster.Snapshot, m decision.Memory, p decisi
 	after := carriedOut(t, s, plan)
 	plan2, _ := Decide(after, m, p)
 	for _, a := range plan2.Actions {
-		if g, ok := a.(decision.Grow); ok {
+		if g, ok := a.(decision.Grow); ok && !firstOrder(plan, g) {
 			t.Fatalf("no fixpoint: after\n%s\nthe same pods still want\n%s", plan, g)
 		}
 	}
+}
+
+// firstOrder tells a machine that is ordered in place of a node, in a group for which the plan before did not order one: it may have
+// waited for a purchase of that plan.
+func firstOrder(before decision.Plan, g decision.Grow) bool {
+	return g.Rule == decision.RuleReplace && !slices.ContainsFunc(before.Actions, func(a decision.Action) bool {
+		b, ok := a.(decision.Grow)
+		return ok && b.Rule == decision.RuleReplace && b.Group == g.Group
+	})
 }
 
 // checkRestart decides with a zero Memory: nothing is marked at once, and only nodes
@@ -341,7 +350,7 @@ func checkRestart(t testing.TB, s cluster.Snapshot, p decision.Policy) {
 	after.Outcomes = nil
 	plan2, _ := Decide(after, decision.Memory{}, p)
 	for _, a := range plan2.Actions {
-		if g, ok := a.(decision.Grow); ok {
+		if g, ok := a.(decision.Grow); ok && !firstOrder(plan, g) {
 			t.Fatalf("a restart buys twice: after\n%s\nthe same pods still want\n%s", plan, g)
 		}
 	}

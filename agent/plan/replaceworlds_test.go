@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -215,4 +216,33 @@ func TestReplaceWorlds(t *testing.T) {
 		}
 	}
 	t.Log(seen)
+}
+
+// BenchmarkDrifted is a round of 5,000 nodes that are all drifted: the first machine is awaited, or is proven and a budget in a
+// window holds the others.
+func BenchmarkDrifted(b *testing.B) {
+	for _, proven := range []bool{false, true} {
+		b.Run(fmt.Sprintf("proven=%v", proven), func(b *testing.B) {
+			s, p := rounds{nodes: 5000, use: 90}.snapshot(), policy()
+			p.Drift, p.DisruptionBudgets = true, cluster.DisruptionBudgets{{Nodes: 1, Cron: "0 0 * * *", For: time.Hour, Zone: "Europe/Berlin"}}
+			old := cluster.Spec{"image": "a", "user data": "1", "instance type": "m", "security groups": "x", "launch template": "lt@1"}
+			for g := range s.Groups {
+				wanted := maps.Clone(old)
+				wanted["image"] = "b"
+				s.Groups[g].Template.Source = wanted
+				for i := range s.Groups[g].Instances {
+					if s.Groups[g].Instances[i].Source = old; i == 0 && proven {
+						s.Groups[g].Instances[i].Source = wanted
+					}
+				}
+			}
+			var e Engine
+			_, m := e.Decide(s, decision.Memory{}, p)
+			for b.Loop() {
+				s.Now = s.Now.Add(time.Second)
+				s.Pods = append(s.Pods[:0:0], cluster.Pod{Key: "default/new", UID: cluster.UID(fmt.Sprint(s.Now.Unix())), Created: cluster.At(s.Now)})
+				_, m = e.Decide(s, m, p)
+			}
+		})
+	}
 }

@@ -77,14 +77,13 @@ func (r *Round) full(list cluster.DisruptionBudgets, reason, whose string, gone,
 			continue
 		}
 		any = true
-		open, next, fault := r.open(b)
-		switch {
-		case fault != "":
-			return fmt.Sprintf("a disruption budget of %s cannot be read: %s", whose, fault)
-		case open && (smallest == nil || b.Of(nodes) < smallest.Of(nodes)):
+		switch w := r.open(b); {
+		case w.fault != "":
+			return fmt.Sprintf("a disruption budget of %s cannot be read: %s", whose, w.fault)
+		case w.open && (smallest == nil || b.Of(nodes) < smallest.Of(nodes)):
 			smallest = b
-		case !open && !next.IsZero() && (opens.IsZero() || next.Before(opens)):
-			opens = next
+		case !w.open && !w.next.IsZero() && (opens.IsZero() || w.next.Before(opens)):
+			opens = w.next
 		}
 	}
 	switch {
@@ -100,20 +99,35 @@ func (r *Round) full(list cluster.DisruptionBudgets, reason, whose string, gone,
 	return ""
 }
 
-// open tells whether a budget holds now, and when that changes.
-func (r *Round) open(b *cluster.DisruptionBudget) (open bool, next time.Time, fault string) {
+// window is a time at which budgets hold, openness whether it is now and when that changes.
+type window struct {
+	cron, zone string
+	length     time.Duration
+}
+
+type openness struct {
+	open  bool
+	next  time.Time
+	fault string
+}
+
+// open tells whether a budget holds now, and when that changes. A schedule is read once a round.
+func (r *Round) open(b *cluster.DisruptionBudget) openness {
 	if b.Cron == "" {
-		return true, time.Time{}, ""
+		return openness{open: true}
 	}
-	s, err := schedule.Of(b)
-	if err != nil {
-		return false, time.Time{}, err.Error()
+	key := window{b.Cron, b.Zone, b.For}
+	out, known := r.windows[key]
+	if known {
+		return out
 	}
-	open, next = s.At(r.Now)
-	if !next.IsZero() {
-		r.WakeAt(next)
+	if s, err := schedule.Of(b); err != nil {
+		out.fault = err.Error()
+	} else if out.open, out.next = s.At(r.Now); !out.next.IsZero() {
+		r.WakeAt(out.next)
 	}
-	return open, next, ""
+	round.Set(&r.windows, key, out)
+	return out
 }
 
 // count counts the nodes of the groups that are disrupted or sick, once a round. It costs N.

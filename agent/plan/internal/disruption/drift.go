@@ -2,6 +2,7 @@ package disruption
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +19,6 @@ type wanted struct {
 	taints  []cluster.Taint      // of the template, those that stay
 	tainted []time.Time          // the same of these
 	kubelet map[int]time.Time    // the same by minor of the kubelet
-	sources map[string][]cluster.Difference
 }
 
 // Differences are the properties in which a node is not what its group would start today. Of its source, each
@@ -26,7 +26,7 @@ type wanted struct {
 // node of the group has what the node lacks, so that a new machine will have it too.
 func (r *Round) Differences(n *round.Node) []cluster.Difference {
 	g, t := &r.groups[n.Group], &r.Groups[n.Group].Template
-	if g.wanted == nil {
+	if r.list(); g.wanted == nil {
 		g.wanted = r.wantedOf(n.Group)
 	}
 	out := r.sourceDifferences(n)
@@ -57,13 +57,20 @@ func (r *Round) Differences(n *round.Node) []cluster.Difference {
 	return append(slices.Clip(out), of...)
 }
 
-// sourceDifferences are those between the sources. Machines of one group have few different ones.
+// sourceDifferences are those between the sources. Machines that were started from one source share its map, so that each is
+// compared once a round.
 func (r *Round) sourceDifferences(n *round.Node) []cluster.Difference {
 	is, want := n.Instance.Source, r.Groups[n.Group].Template.Source
 	if len(is) == 0 || len(want) == 0 {
 		return nil
 	}
-	return is.Differences(want)
+	g, at := &r.groups[n.Group], reflect.ValueOf(is).Pointer()
+	out, known := g.sources[at]
+	if !known {
+		out = is.Differences(want)
+		round.Set(&g.sources, at, out)
+	}
+	return out
 }
 
 // fresh tells a node that was started from its group's present source, as far as both are told.
@@ -76,9 +83,9 @@ func (r *Round) wantedOf(g int) *wanted {
 	t := &r.Groups[g].Template
 	x := &wanted{labels: map[string]time.Time{}, kubelet: map[int]time.Time{}, taints: nodestart.Lasting(t.Taints, r.Policy)}
 	x.tainted = make([]time.Time, len(x.taints))
-	for i := range r.Nodes {
+	for _, i := range r.groups[g].members {
 		n := &r.Nodes[i]
-		if n.Group != g || n.State != round.StateReady {
+		if n.State != round.StateReady {
 			continue
 		}
 		for key, value := range t.Labels {

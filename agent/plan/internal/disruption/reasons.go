@@ -18,19 +18,23 @@ type Round struct {
 	groups  []group  // by index of State.Groups
 	reasons []reason // by index of State.Nodes
 	counted bool     // see count
-	down    []bool   // by index of State.Nodes: see disrupted
-	nodes   int      // of all groups
-	gone    int      // of them, those that are disrupted
-	sick    int      // of them, those that are sick now
-	ordered []int    // nodes in whose place a machine is to be ordered in this round
+	listed  bool     // see list
+	windows map[window]openness
+	down    []bool // by index of State.Nodes: see disrupted
+	nodes   int    // of all groups
+	gone    int    // of them, those that are disrupted
+	sick    int    // of them, those that are sick now
+	ordered []int  // nodes in whose place a machine is to be ordered in this round
 }
 
 // group is a node group, as far as its nodes are replaced.
 type group struct {
 	drift         bool
 	age, repair   time.Duration
-	nodes, gone   int // its nodes, and of them those that are disrupted
-	sick          int // of them, those that are sick now
+	nodes, gone   int   // its nodes, and of them those that are disrupted
+	sick          int   // of them, those that are sick now
+	members       []int // its nodes, by index of State.Nodes; see list
+	sources       map[uintptr][]cluster.Difference
 	wanted        *wanted
 	rollout       *rollout
 	taken         bool // a node of it goes in this round for a source that is not proven
@@ -64,6 +68,20 @@ func New(w *round.State) *Round {
 		g.age, g.repair = round.OrElse(o.MaxNodeAge, w.Policy.MaxNodeAge), round.OrElse(o.RepairAfter, w.Policy.RepairAfter)
 	}
 	return r
+}
+
+// list lists the nodes of the groups whose nodes are replaced, once a round. It costs N.
+func (r *Round) list() {
+	if r.listed {
+		return
+	}
+	r.listed = true
+	for i := range r.Nodes {
+		if n := &r.Nodes[i]; n.Group >= 0 && !n.ControlPlane && r.groups[n.Group].replaces() {
+			g := &r.groups[n.Group]
+			g.members = append(g.members, i)
+		}
+	}
 }
 
 // Reason is why a node is replaced, whether it may go now or not. It is worked out once a round, and costs the

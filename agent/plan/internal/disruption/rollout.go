@@ -25,11 +25,12 @@ const (
 
 // rollout is what the nodes of a group say of its present source.
 type rollout struct {
-	digest string
-	proven bool                        // a node was started from the source, and its pods are Ready; or no source is told
-	halted string                      // why no node is replaced; empty: the rollout goes on
-	first  string                      // what the first machine has not shown yet, where there is one
-	failed map[cluster.NodeName]string // machines of the source that showed what halts it
+	digest  string
+	proven  bool                        // a node was started from the source, and its pods are Ready; or no source is told
+	halted  string                      // why no node is replaced; empty: the rollout goes on
+	first   string                      // what the first machine has not shown yet, where there is one
+	drained cluster.NodeName            // a node of the group that is being drained
+	failed  map[cluster.NodeName]string // machines of the source that showed what halts it
 }
 
 // digestOf names a source in few letters.
@@ -57,15 +58,10 @@ func (r *Round) Judge() {
 	if !slices.ContainsFunc(r.groups, func(g group) bool { return g.replaces() }) {
 		return
 	}
-	byGroup := make([][]int, len(r.groups))
-	for i := range r.Nodes {
-		if g := r.Nodes[i].Group; g >= 0 && r.groups[g].replaces() {
-			byGroup[g] = append(byGroup[g], i)
-		}
-	}
+	r.list()
 	for i := range r.groups {
-		if r.groups[i].replaces() {
-			r.judge(i, byGroup[i])
+		if g := &r.groups[i]; g.replaces() {
+			r.judge(i, g.members)
 		}
 	}
 	slices.SortFunc(r.Next.Halts, func(a, b decision.Halt) int { return strings.Compare(string(a.Group), string(b.Group)) })
@@ -108,6 +104,9 @@ func (r *Round) judge(i int, nodes []int) {
 func (r *Round) prove(x *rollout, nodes []int) {
 	for _, i := range nodes {
 		n := &r.Nodes[i]
+		if n.State == round.StateMarked {
+			x.drained = cmp.Or(x.drained, n.Name)
+		}
 		if !r.fresh(n) {
 			continue
 		}
@@ -276,10 +275,8 @@ func (r *Round) waitsForCanary(i int) string {
 			return fmt.Sprintf("a machine of source %s was ordered in place of node %s, and is the first", x.digest, o.Node)
 		}
 	}
-	for k := range r.Nodes {
-		if o := &r.Nodes[k]; o.Group == n.Group && o.State == round.StateMarked && k != i {
-			return fmt.Sprintf("node %s is being drained, and no machine of source %s has proven itself yet", o.Name, x.digest)
-		}
+	if x.drained != "" {
+		return fmt.Sprintf("node %s is being drained, and no machine of source %s has proven itself yet", x.drained, x.digest)
 	}
 	return x.first
 }

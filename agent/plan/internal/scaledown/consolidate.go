@@ -112,7 +112,7 @@ func (w *Planner) replaceable() []int {
 		if rule, _ := w.notRemovable(n, &c); rule != "" && rule != decision.RuleBusy {
 			continue
 		}
-		if rule, _ := w.DeletionsFrozen(&w.Groups[n.Group]); rule != "" || growth.KeepsTotals(w.State, n) != "" {
+		if rule, _ := w.DeletionsFrozen(&w.Groups[n.Group]); rule != "" || growth.KeepsTotals(w.State, n) != "" || w.Disruption.Full(i, cluster.ReasonDear) != "" {
 			continue
 		}
 		if cargo := w.DrainPlanOf(n); len(cargo.Blocked)+len(cargo.Completing)+cargo.Terminating > 0 || slices.ContainsFunc(cargo.Classes, func(l round.ClassCount) bool { return w.anchored(int(l.Class)) }) {
