@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// settledAfter is how long a Node is Ready before it shows what the group's next Node becomes:
+// SettledAfter is how long a Node is Ready before it shows what the group's next Node becomes:
 // startup taints are gone by then, and labels that come late are there.
-const settledAfter = 10 * time.Minute
+const SettledAfter = 10 * time.Minute
 
 // PropertyKubelet is the property of the kubelet's version.
 const PropertyKubelet = "kubelet"
@@ -151,7 +151,7 @@ func Drift(g *NodeGroup, node func(InstanceID) *Node, controlPlane string, now t
 
 // settled tells that a Node has become what it will be.
 func (n *Node) settled(now time.Time) bool {
-	return n != nil && n.Ready == StatusTrue && now.Sub(n.ReadySince) >= settledAfter
+	return n != nil && n.Ready == StatusTrue && now.Sub(n.ReadySince) >= SettledAfter
 }
 
 // behind is in what a Node differs from labels, taints and a version of the kubelet.

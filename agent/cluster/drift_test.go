@@ -125,12 +125,12 @@ func TestReplacementEnds(t *testing.T) {
 				in.Source, in.Created = Spec{"image": "ami-2", "instance type": "m5a.large"}, f.now
 				ready := f.now
 				if rng.IntN(3) == 0 { // it takes a while to be settled
-					ready = ready.Add(settledAfter / 2)
+					ready = ready.Add(SettledAfter / 2)
 				}
 				f.nodes[in.ID] = &Node{Ready: StatusTrue, ReadySince: ready, KubeletVersion: kubelet, Labels: map[string]string{"pool": label}, Taints: taints}
 				break
 			}
-			f.now = f.now.Add(settledAfter)
+			f.now = f.now.Add(SettledAfter)
 		}
 	}
 }

@@ -39,8 +39,6 @@ type Node struct {
 	// Conditions are the conditions beside Ready that are True, and since when (node-problem-detector's
 	// among them); nil: none.
 	Conditions map[string]time.Time `json:"conditions,omitempty"`
-	// KubeletVersion is the kubelet's version as the API tells it ("v1.33.4").
-	KubeletVersion string `json:"kubeletVersion,omitempty"`
 	// LeaseRenewed is the last renewal of the node's Lease; zero when not known. In a
 	// Snapshot it never is: every kubelet renews its Lease every 10 s, and no decision of
 	// the scaler reads it.

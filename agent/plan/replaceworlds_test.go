@@ -20,7 +20,7 @@ import (
 func (w *teller) replaceWish(g *cluster.NodeGroup, k, v string) {
 	switch k {
 	case "source":
-		g.Template.Source = pairs(v)
+		g.Template.Source, g.Template.Expected = pairs(v), cluster.Expected(g.Template.Labels, g.Template.Taints)
 	case "drift":
 		yes := v == "true"
 		g.Options.Drift = &yes
@@ -116,7 +116,7 @@ func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x
 	for g := range s.Groups {
 		gr := &s.Groups[g]
 		if x%4 < 3 {
-			gr.Template.Source = cluster.Spec{"image": "a", "user data": "1"}
+			gr.Template.Source, gr.Template.Expected = cluster.Spec{"image": "a", "user data": "1"}, cluster.Expected(gr.Template.Labels, gr.Template.Taints)
 		}
 		if x%13 == 0 {
 			gr.Options.Budgets = &cluster.DisruptionBudgets{{Nodes: 100, Percent: true}}

@@ -46,6 +46,6 @@ func Example() {
 	fmt.Println(why.Rule, why.Why)
 	fmt.Println(d.Hold(0, why))
 	// Output:
-	// D25 it is drifted: image is old and would be new
-	// D29 it is drifted: image is old and would be new; it waits: no disruption budget of group workers for drifted nodes holds now; the next one does at 2026-01-05T21:00:00Z
+	// D25 it is drifted: image: old, wanted new
+	// D29 it is drifted: image: old, wanted new; it waits: no disruption budget of group workers for drifted nodes holds now; the next one does at 2026-01-05T21:00:00Z
 }

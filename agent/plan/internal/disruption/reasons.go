@@ -31,11 +31,12 @@ type Round struct {
 type group struct {
 	drift         bool
 	age, repair   time.Duration
-	nodes, gone   int   // its nodes, and of them those that are disrupted
-	sick          int   // of them, those that are sick now
-	members       []int // its nodes, by index of State.Nodes; see list
-	sources       map[uintptr][]cluster.Difference
-	wanted        *wanted
+	nodes, gone   int              // its nodes, and of them those that are disrupted
+	sick          int              // of them, those that are sick now
+	members       []int            // its nodes, by index of State.Nodes; see list
+	fresh         map[uintptr]bool // by source: see Round.fresh
+	compared      bool
+	differences   map[cluster.InstanceID][]cluster.Difference // see Round.Differences
 	rollout       *rollout
 	taken         bool // a node of it goes in this round for a source that is not proven
 	earliestOrder time.Time
@@ -112,7 +113,7 @@ func (r *Round) reason(n *round.Node) Reason {
 		return Reason{}
 	}
 	if g.drift {
-		if why := differenceWords(r.Differences(n)); why != "" {
+		if why := cluster.FirstOf(r.Differences(n)); why != "" {
 			return Reason{decision.RuleDrifted, cluster.ReasonDrifted, "it is drifted: " + why}
 		}
 	}
