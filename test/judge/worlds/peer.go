@@ -95,14 +95,20 @@ func (x *Peer) Buy(p *player, waiting []*corev1.Pod) []int {
 }
 
 func (x *Peer) ask(q *Question) (a Answer, err error) {
-	if err := json.NewEncoder(x.in).Encode(q); err != nil {
-		return a, err
+	err = x.Exchange(q, &a)
+	return a, err
+}
+
+// Exchange writes a question as one line of JSON and reads the answer.
+func (x *Peer) Exchange(question, answer any) error {
+	if err := json.NewEncoder(x.in).Encode(question); err != nil {
+		return err
 	}
 	line, err := x.out.ReadBytes('\n')
 	if err != nil {
-		return a, err
+		return err
 	}
-	return a, json.Unmarshal(line, &a)
+	return json.Unmarshal(line, answer)
 }
 
 // question is the world as a peer sees it.
