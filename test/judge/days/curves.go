@@ -45,6 +45,15 @@ func (d *drawer) jobs(at, within time.Duration, work, n int, lo, hi time.Duratio
 	}
 }
 
+// spread is the time within which a batch is submitted: at once, as by a Job's controller, or
+// little by little, as by a pipeline.
+func (d *drawer) spread(most time.Duration) time.Duration {
+	if d.IntN(2) == 0 {
+		return time.Second
+	}
+	return d.within(time.Second, most)
+}
+
 // batch: batches of jobs come all day, each of one kind, between small services.
 func (d *drawer) batch() {
 	d.flat(0.5, 2)
@@ -52,7 +61,7 @@ func (d *drawer) batch() {
 	for at := time.Duration(0); at < length; at += d.within(10*time.Minute, 80*time.Minute) {
 		k := kinds[d.IntN(len(kinds))]
 		least := d.within(2*time.Minute, 20*time.Minute)
-		d.jobs(at, d.within(time.Second, 4*time.Minute), k, max(int(d.pods(k, 4, 40)), 1), least, 2*least)
+		d.jobs(at, d.spread(4*time.Minute), k, max(int(d.pods(k, 4, 40)), 1), least, 2*least)
 	}
 }
 
@@ -62,7 +71,7 @@ func (d *drawer) nightly() {
 	for range 3 + d.IntN(4) {
 		k := d.workload(true)
 		least := d.within(10*time.Minute, 50*time.Minute)
-		d.jobs(warmUp+d.within(time.Hour, 5*time.Hour), d.within(time.Second, 20*time.Minute), k, max(int(d.pods(k, 10, 60)), 1), least, 2*least)
+		d.jobs(warmUp+d.within(time.Hour, 5*time.Hour), d.spread(20*time.Minute), k, max(int(d.pods(k, 10, 60)), 1), least, 2*least)
 	}
 }
 

@@ -77,6 +77,9 @@ func startProgram(ctx context.Context, path string) (scaler, error) {
 	return &program{peer: p}, nil
 }
 
+// Close ends the child process.
+func (x *program) Close() error { return x.peer.Close() }
+
 func (*program) moved(*world, store.Urgency) {}
 func (*program) came(*world)                 {}
 

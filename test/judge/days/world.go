@@ -3,6 +3,7 @@ package days
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -90,6 +91,9 @@ func Play(j *oracle.Judge, day *Day, s Scaler) (Report, error) {
 	var err error
 	if w.scaler, err = s.make(w); err != nil {
 		return Report{}, err
+	}
+	if c, ok := w.scaler.(io.Closer); ok {
+		defer c.Close()
 	}
 	w.scaler.start(w)
 	for i := range day.Demand {

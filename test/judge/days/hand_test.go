@@ -1,0 +1,167 @@
+package days
+
+import (
+	"bufio"
+	"encoding/json"
+	"math"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/judge/oracle"
+	"github.com/autoscaler-agent/autoscaler-agent/test/judge/sim"
+)
+
+// byHand is a day that can be worked out by hand: ten pods of nearly a core need five machines of
+// two; from the second hour on two are left, which one machine holds.
+func byHand(t *testing.T) *Day {
+	drawn, err := Draw("office", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := drawn.Groups[0]
+	g.ID, g.Price = "g", 0.1
+	a, c := &g.Template.Allocatable, &g.Template.Capacity
+	a.MilliCPU, c.MilliCPU, a.Memory, c.Memory, a.Pods, c.Pods = 1930, 2000, 7<<30, 8<<30, 29, 29
+	return &Day{Kind: "by hand", Seed: 7, Groups: append(drawn.Groups[:0:0], g), Work: []Workload{{Name: "web", Milli: 900, MiB: 512, Budget: true}},
+		Demand: []Demand{{Replicas: 10}, {At: 2 * time.Hour, Replicas: 2}}}
+}
+
+// TestByHand: each scaler comes to what the day comes to by hand: the fifth machine's hours end ten
+// minutes after the pods, and all but the last machine go.
+func TestByHand(t *testing.T) {
+	j, err := oracle.StartJudge(t.Context(), judgeProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	policy, err := sim.Defaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []Scaler{ClusterAutoscaler("rules"), Ours("ours", policy, false)} {
+		var acts []string
+		s.Log = func(line string) { acts = append(acts, line) }
+		r, err := Play(j, byHand(t), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		least := 0.1 * (24 + 4*(1+10./60)) // one machine all day, four until ten minutes after the second hour
+		if r.Started != 0 || r.Removed != 4 || r.Evictions > 3 || r.Waiting != 0 || math.Abs(r.End-0.1) > 1e-9 || r.Bill < least || r.Bill > least+0.1*4*0.5 {
+			t.Errorf("%s: %s; the bill is %.3f to %.3f by hand\n%s", s.Name, &r, least, least+0.2, strings.Join(acts, "\n"))
+		}
+		if want := 0.1 * 2 * 900. / 1930; r.Bound < want-1e-9 || r.Bound > 0.1+1e-9 {
+			t.Errorf("%s: bound %.4f, by hand %.4f at least and one machine at most", s.Name, r.Bound, want)
+		}
+	}
+}
+
+// TestScaleDownOff: an agent that removes nothing pays for it, so that the bill is one of what runs.
+func TestScaleDownOff(t *testing.T) {
+	j, err := oracle.StartJudge(t.Context(), judgeProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	policy, err := sim.Defaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy.ScaleDown = false
+	r, err := Play(j, byHand(t), Ours("ours", policy, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(r.Bill-5*24*0.1) > 1e-6 || r.Removed != 0 {
+		t.Errorf("five machines all day: %s", &r)
+	}
+}
+
+// TestDraw: a seed is a day, and another seed another.
+func TestDraw(t *testing.T) {
+	for _, kind := range Kinds {
+		a, errA := Draw(kind, 3)
+		b, errB := Draw(kind, 3)
+		c, errC := Draw(kind, 4)
+		if errA != nil || errB != nil || errC != nil {
+			t.Fatal(errA, errB, errC)
+		}
+		if !reflect.DeepEqual(a, b) || reflect.DeepEqual(a.Demand, c.Demand) || len(a.Groups) < 3 || len(a.Groups) > 8 || len(a.Demand) == 0 {
+			t.Errorf("%s: %d groups, %d demands", kind, len(a.Groups), len(a.Demand))
+		}
+		for _, g := range a.Groups {
+			if g.Price <= 0 || g.PriceSource == "" {
+				t.Errorf("%s: group %s costs %g by %q", kind, g.ID, g.Price, g.PriceSource)
+			}
+		}
+	}
+	if _, err := Draw("sunday", 1); err == nil {
+		t.Error("a kind that is none is drawn")
+	}
+}
+
+// programMode makes the test binary a program that plays; see answer.
+const programMode = "DAYS_TEST_PROGRAM"
+
+// answer buys a machine of the first group for every pod that waits and removes nothing, or fails.
+func answer() int {
+	in, out := bufio.NewReader(os.Stdin), json.NewEncoder(os.Stdout)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return 0
+		}
+		var m Moment
+		if err := json.Unmarshal(line, &m); err != nil {
+			return 1
+		}
+		waiting := 0
+		for _, p := range m.Pods {
+			for _, c := range p.Status.Conditions {
+				if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+					waiting++
+				}
+			}
+		}
+		ready := 0
+		for _, n := range m.Nodes {
+			if n.Status.Conditions[0].Status == corev1.ConditionTrue {
+				ready++
+			}
+		}
+		g := &m.Groups[0]
+		a := Acts{Millis: 0.5, Next: m.Now.Add(time.Minute)}
+		if to := ready + waiting; to > g.Target {
+			a.Acts = append(a.Acts, Act{Do: "grow", Group: g.ID, To: to})
+		}
+		if os.Getenv(programMode) == "fail" {
+			a = Acts{Error: "no credentials"}
+		}
+		if out.Encode(a) != nil {
+			return 1
+		}
+	}
+}
+
+// TestProgram plays a day with another program, and with one that fails.
+func TestProgram(t *testing.T) {
+	j, err := oracle.StartJudge(t.Context(), judgeProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	for _, mode := range []string{"buy", "fail"} {
+		t.Setenv(programMode, mode)
+		r, err := Play(j, byHand(t), Program(t.Context(), os.Args[0]))
+		if (err != nil) != (mode == "fail") {
+			t.Errorf("%s: error %v", mode, err)
+		}
+		if mode == "buy" && (math.Abs(r.Bill-10*24*0.1) > 1e-6 || r.Decisions != 24*60 || r.CPU != 24*60*time.Millisecond/2) {
+			t.Errorf("ten machines all day, asked every minute: %s", &r)
+		}
+	}
+}
