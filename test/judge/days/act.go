@@ -111,6 +111,7 @@ func (w *world) terminate(m *machine, why string) error {
 	m.group.removed = w.clock.now
 	m.Phase, m.ended = cluster.PhaseDeleting, w.clock.now
 	w.report.ran(w, m)
+	w.launch(m.group) // the cloud keeps the target
 	w.clock.after(w.between(15*time.Second, 40*time.Second), func() { w.vanish(m) })
 	return nil
 }

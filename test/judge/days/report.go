@@ -177,6 +177,9 @@ func (s *Sum) Add(r, peer *Report) {
 // Bill is the geometric mean of the bills over those of the peer.
 func (s *Sum) Bill() float64 { return math.Exp(s.bill / float64(max(s.days, 1))) }
 
+// End is the geometric mean of the bills of the end of the days over their bounds.
+func (s *Sum) End() float64 { return math.Exp(s.end / float64(max(s.ends, 1))) }
+
 // Table is what all scalers came to, as Markdown.
 func Table(sums []Sum) string {
 	var b strings.Builder
@@ -190,7 +193,7 @@ func Table(sums []Sum) string {
 	row("", func(s *Sum) string { return s.Name })
 	row("---", func(*Sum) string { return "---:" })
 	row("bill over that of the peer, geometric mean; worst day", func(s *Sum) string { return fmt.Sprintf("%.3f; %.2f", s.Bill(), s.worst) })
-	row("bill at the day's end over a packing bound, geometric mean", func(s *Sum) string { return fmt.Sprintf("%.3f", math.Exp(s.end/float64(max(s.ends, 1)))) })
+	row("bill at the day's end over a packing bound, geometric mean", func(s *Sum) string { return fmt.Sprintf("%.3f", s.End()) })
 	row("waiting, pod-hours a day; p50, p99, s", func(s *Sum) string {
 		slices.Sort(s.waits)
 		all := Report{Waits: s.waits}
