@@ -137,7 +137,7 @@ func TestDays(t *testing.T) {
 				if most := reports[i].Wait(1); most > longest {
 					t.Errorf("%s, day %s, seed %d: a pod waited %s", all[i].Name, kind, seed, most)
 				}
-				sums[i].Add(&reports[i], &reports[peer])
+				sums[i].Add(kind, &reports[i], &reports[peer])
 			}
 		}
 	}

@@ -61,6 +61,31 @@ func TestByHand(t *testing.T) {
 	}
 }
 
+// TestRepeats: a day that is played again comes to the same.
+func TestRepeats(t *testing.T) {
+	j, err := oracle.StartJudge(t.Context(), judgeProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	for _, s := range []Scaler{ClusterAutoscaler("rules"), Ours("ours", policy(t), false)} {
+		var two [2]Report
+		for i := range two {
+			day, err := Draw("nightly", 5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if two[i], err = Play(j, day, s); err != nil {
+				t.Fatal(err)
+			}
+			two[i].CPU = 0
+		}
+		if !reflect.DeepEqual(two[0], two[1]) {
+			t.Errorf("%s: %s, and then %s", s.Name, &two[0], &two[1])
+		}
+	}
+}
+
 // TestScaleDownOff: an agent that removes nothing pays for it, so that the bill is one of what runs.
 func TestScaleDownOff(t *testing.T) {
 	j, err := oracle.StartJudge(t.Context(), judgeProgram)

@@ -154,6 +154,7 @@ type Sum struct {
 	days    int
 	bill    float64 // logarithms, over that of the peer
 	worst   float64 // bill over that of the peer
+	kinds   map[string]*kindSum
 	end     float64 // logarithms, over the bound
 	ends    int
 	waits   []time.Duration
@@ -161,10 +162,25 @@ type Sum struct {
 	reports Report // what adds up
 }
 
-// Add adds a day; peer is what the same day came to by the scaler that it is compared with.
-func (s *Sum) Add(r, peer *Report) {
+// kindSum are the days of one kind.
+type kindSum struct {
+	days int
+	bill float64 // logarithms, over that of the peer
+}
+
+// Add adds a day of a kind; peer is what the same day came to by the scaler that it is compared
+// with.
+func (s *Sum) Add(kind string, r, peer *Report) {
 	s.days++
 	over := r.Bill / peer.Bill
+	if s.kinds == nil {
+		s.kinds = map[string]*kindSum{}
+	}
+	if s.kinds[kind] == nil {
+		s.kinds[kind] = &kindSum{}
+	}
+	s.kinds[kind].days++
+	s.kinds[kind].bill += math.Log(over)
 	s.bill, s.worst = s.bill+math.Log(over), max(s.worst, over)
 	if r.Bound > 0 && r.End > 0 {
 		s.end, s.ends = s.end+math.Log(r.End/r.Bound), s.ends+1
@@ -193,6 +209,13 @@ func Table(sums []Sum) string {
 	row("", func(s *Sum) string { return s.Name })
 	row("---", func(*Sum) string { return "---:" })
 	row("bill over that of the peer, geometric mean; worst day", func(s *Sum) string { return fmt.Sprintf("%.3f; %.2f", s.Bill(), s.worst) })
+	for _, kind := range Kinds {
+		if sums[0].kinds[kind] != nil {
+			row("of "+kind+" days", func(s *Sum) string {
+				return fmt.Sprintf("%.3f", math.Exp(s.kinds[kind].bill/float64(s.kinds[kind].days)))
+			})
+		}
+	}
 	row("bill at the day's end over a packing bound, geometric mean", func(s *Sum) string { return fmt.Sprintf("%.3f", s.End()) })
 	row("waiting, pod-hours a day; p50, p99, s", func(s *Sum) string {
 		slices.Sort(s.waits)
