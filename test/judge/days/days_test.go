@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,10 @@ func withJudge(m *testing.M) int {
 
 // policy is that of an agent with some settings (AUTOSCALER_SCALING_*), and else its defaults.
 func policy(t *testing.T, settings ...string) decision.Policy {
+	plain, err := sim.Defaults()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, setting := range settings {
 		name, value, ok := strings.Cut(setting, "=")
 		if !ok {
@@ -63,6 +68,9 @@ func policy(t *testing.T, settings ...string) decision.Policy {
 	p, err := sim.Defaults()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(settings) > 0 && reflect.DeepEqual(p, plain) {
+		t.Fatalf("-with %q changes nothing: it names no setting of the scaler, or its default", settings)
 	}
 	return p
 }
@@ -102,8 +110,8 @@ const (
 )
 
 // TestDays plays days of each kind with each scaler, and prints what they came to. The bars are
-// wide enough for any seed and narrow enough for a scaler that does not remove, buys far too
-// much or lets pods wait; docs/performance.md has the figures themselves.
+// wide, because a single day has a bill of up to 1.4 times the peer's; a scaler that does not
+// remove, buys far too much or lets pods wait fails them. docs/performance.md has the figures.
 func TestDays(t *testing.T) {
 	j, err := oracle.StartJudge(t.Context(), judgeProgram)
 	if err != nil {
@@ -142,10 +150,12 @@ func TestDays(t *testing.T) {
 		}
 	}
 	ours := &sums[1]
-	if ours.Bill() > dearest || ours.End() > fullest || ours.reports.Evictions > 3*sums[0].reports.Evictions || ours.reports.Started > 3*sums[0].reports.Started {
+	if len(ours.kinds) < len(Kinds) {
+		t.Log("the bars are for all kinds of days together")
+	} else if ours.Bill() > dearest || ours.End() > fullest || ours.reports.Evictions > 3*sums[0].reports.Evictions || ours.reports.Started > 3*sums[0].reports.Started {
 		t.Errorf("%s is beyond a bar", ours.Name)
 	}
-	if *with == "" && sums[2].Bill() > ours.Bill()+0.01 {
+	if *with == "" && len(ours.kinds) == len(Kinds) && sums[2].Bill() > ours.Bill()+0.01 {
 		t.Errorf("%s costs %.3f, and the agent without it %.3f", sums[2].Name, sums[2].Bill(), ours.Bill())
 	}
 	t.Logf("days of seeds %d to %d\n%s", *firstSeed, *firstSeed+uint64(*count)-1, Table(sums))
