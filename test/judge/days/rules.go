@@ -136,7 +136,7 @@ func (a *autoscaler) scan(w *world) {
 	waiting = slices.DeleteFunc(waiting, func(p *pod) bool { return a.place(rooms, p.service.size(), nil) != nil })
 	if len(waiting) > 0 {
 		if !slices.ContainsFunc(waiting, func(p *pod) bool { return now.Sub(p.object.CreationTimestamp.Time) >= caNewPod }) {
-			return // "Unschedulable pods are very new, waiting one iteration for more", and no scale-down
+			return // a burst that has just begun: it waits one loop for more of it, and nothing is removed in this one
 		}
 		if a.scaleUp(w, waiting) {
 			a.lastUp = now
