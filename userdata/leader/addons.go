@@ -88,15 +88,56 @@ func Downloads(s Spec) ([]userdata.Download, error) {
 func (s Spec) network(files []File) string {
 	switch s.Network {
 	case "flannel":
-		return apply(named(files, "flannel"), "sed 's#\"Network\": \"10.244.0.0/16\"#\"Network\": \""+s.PodSubnet+"\"#'")
+		return apply(named(files, "flannel"), "sed 's#\"Network\": \"10.244.0.0/16\"#"+s.flannel()+"#'")
 	case "cilium":
 		cli := named(files, "cilium-cli")[0]
 		return "if ! have cilium; then\n  fetch \"cilium-cli-$ARCH-cilium-linux-$ARCH.tar.gz\" \"" + path.Dir(cli.Path) + "/cilium-linux-$ARCH.tar.gz\" \"$tmp/cilium.tgz\"\n" +
 			"  tar -C \"$tmp\" -xzf \"$tmp/cilium.tgz\" cilium\n  place \"$tmp/cilium\"\nfi\n" +
 			"kubectl -n kube-system get daemonset cilium >/dev/null 2>&1 ||\n  cilium install --version " + ciliumVersion +
-			" --set 'ipam.operator.clusterPoolIPv4PodCIDRList={" + s.PodSubnet + "}' || die reason=cilium\n"
+			s.cilium() + " || die reason=cilium\n"
 	}
 	return ""
+}
+
+// podNetworks are the networks of the pods by IP version; "" for a version that they lack.
+func (s Spec) podNetworks() (four, six string) {
+	for _, n := range strings.Split(s.PodSubnet, ",") {
+		if strings.Contains(n, ":") {
+			six = n
+		} else {
+			four = n
+		}
+	}
+	return four, six
+}
+
+// flannel is the part of its net-conf.json that names the networks. Without EnableIPv6 it takes
+// Network alone, and of IPv4 alone.
+func (s Spec) flannel() string {
+	four, six := s.podNetworks()
+	switch {
+	case six == "":
+		return `"Network": "` + four + `"`
+	case four == "":
+		return `"EnableIPv4": false, "EnableIPv6": true, "IPv6Network": "` + six + `"`
+	}
+	return `"Network": "` + four + `", "EnableIPv6": true, "IPv6Network": "` + six + `"`
+}
+
+// cilium are the values of its chart that name the networks. A node's part of IPv6 is a /64, as
+// the controller manager's is.
+func (s Spec) cilium() string {
+	four, six := s.podNetworks()
+	out := ""
+	if four == "" {
+		out += " --set ipv4.enabled=false"
+	} else {
+		out += " --set 'ipam.operator.clusterPoolIPv4PodCIDRList={" + four + "}'"
+	}
+	if six != "" {
+		out += " --set ipv6.enabled=true --set 'ipam.operator.clusterPoolIPv6PodCIDRList={" + six + "}' --set ipam.operator.clusterPoolIPv6MaskSize=64"
+	}
+	return out
 }
 
 // cloudController applies the cloud controller manager. The one of AWS names an old image in

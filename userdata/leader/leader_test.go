@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -191,7 +194,12 @@ func TestValidate(t *testing.T) {
 		"address":          {func(s *Spec) { s.AdvertiseAddress = "127.0.0.1" }, "advertiseAddress"},
 		"overlap":          {func(s *Spec) { s.PodSubnet = "10.96.0.0/16" }, "overlaps"},
 		"host bits":        {func(s *Spec) { s.PodSubnet = "10.244.0.1/16" }, "podSubnet"},
-		"two for flannel":  {func(s *Spec) { s.PodSubnet = "10.244.0.0/16,fd00::/48" }, "takes one network"},
+		"one and two":      {func(s *Spec) { s.ServiceSubnet = "10.96.0.0/12,fd01::/112" }, "of an IP version that podSubnet"},
+		"six and four":     {func(s *Spec) { s.PodSubnet = "fd00:10:244::/56" }, "of an IP version that podSubnet"},
+		"two of IPv4":      {func(s *Spec) { s.PodSubnet = "10.244.0.0/16,10.200.0.0/16" }, "one network of IPv4 and one of IPv6"},
+		"small network":    {func(s *Spec) { s.PodSubnet = "10.244.0.0/25" }, "give a /8 to a /24"},
+		"large network":    {func(s *Spec) { s.PodSubnet, s.ServiceSubnet = "fd00::/32", "fd01::/112" }, "give a /48 to a /64"},
+		"large services":   {func(s *Spec) { s.PodSubnet, s.ServiceSubnet = "fd00::/48", "fd01::/64" }, "give a /108 to a /125"},
 		"network":          {func(s *Spec) { s.Network = "weave" }, "network"},
 		"cloud":            {func(s *Spec) { s.CloudController = "gcp" }, "cloudController"},
 		"keys":             {func(s *Spec) { s.KeyAlgorithm = "ED25519" }, "keyAlgorithm"},
@@ -247,5 +255,57 @@ func TestMetricsServer(t *testing.T) {
 	}
 	if got := full().MetricsServer(); strings.Contains(got, "registry.k8s.io") || !strings.Contains(got, "image: registry.example.net/kubernetes/metrics-server/") {
 		t.Error("the image does not come from the repository")
+	}
+}
+
+// TestPodNetworks: each network plug-in gets the networks in the form that it reads, of one IP
+// version or of both. The line is that of flannel's manifest, and flannel's fields are those of
+// pkg/subnet/config.go at the version in addons.txt.
+func TestPodNetworks(t *testing.T) {
+	const manifest = "      \"Network\": \"10.244.0.0/16\",\n"
+	for subnets, want := range map[[2]string]struct {
+		flannel map[string]any
+		cilium  []string
+	}{
+		{"10.200.0.0/16", "10.96.0.0/12"}: {map[string]any{"Network": "10.200.0.0/16"}, []string{"clusterPoolIPv4PodCIDRList={10.200.0.0/16}"}},
+		{"fd00:10:244::/56", "fd00:10:96::/112"}: {map[string]any{"EnableIPv4": false, "EnableIPv6": true, "IPv6Network": "fd00:10:244::/56"},
+			[]string{"ipv4.enabled=false", "ipv6.enabled=true", "clusterPoolIPv6PodCIDRList={fd00:10:244::/56}", "clusterPoolIPv6MaskSize=64"}},
+		{"10.200.0.0/16,fd00:10:244::/56", "10.96.0.0/12,fd00:10:96::/112"}: {map[string]any{"Network": "10.200.0.0/16", "EnableIPv6": true, "IPv6Network": "fd00:10:244::/56"},
+			[]string{"clusterPoolIPv4PodCIDRList={10.200.0.0/16}", "ipv6.enabled=true", "clusterPoolIPv6PodCIDRList={fd00:10:244::/56}"}},
+		{"fd00:10:244::/56,10.200.0.0/16", "fd00:10:96::/112,10.96.0.0/12"}: {map[string]any{"Network": "10.200.0.0/16", "EnableIPv6": true, "IPv6Network": "fd00:10:244::/56"},
+			[]string{"clusterPoolIPv4PodCIDRList={10.200.0.0/16}", "ipv6.enabled=true", "clusterPoolIPv6PodCIDRList={fd00:10:244::/56}"}},
+	} {
+		s := sample()
+		s.PodSubnet, s.ServiceSubnet = subnets[0], subnets[1]
+		script, err := Render(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit := regexp.MustCompile(`(?m)^sed '(.*)' "\$tmp/addon.yaml" \| kubectl apply`).FindSubmatch(script)
+		if edit == nil {
+			t.Fatalf("%s: no edit of flannel's manifest", subnets)
+		}
+		sed := exec.Command("sed", string(edit[1]))
+		sed.Stdin = strings.NewReader(manifest)
+		line, err := sed.Output()
+		var got map[string]any
+		if err == nil {
+			err = json.Unmarshal([]byte("{"+strings.TrimRight(strings.TrimSpace(string(line)), ",")+"}"), &got)
+		}
+		if err != nil || !reflect.DeepEqual(got, want.flannel) {
+			t.Errorf("%s: flannel reads %v, %v, want %v", subnets, got, err, want.flannel)
+		}
+		s.Network = "cilium"
+		if script, err = Render(s); err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range want.cilium {
+			if !bytes.Contains(script, []byte(part)) {
+				t.Errorf("%s: cilium is not told %s", subnets, part)
+			}
+		}
+		if four := bytes.Contains(script, []byte("clusterPoolIPv4")); four != strings.Contains(subnets[0], "10.") {
+			t.Errorf("%s: cilium is told of IPv4: %t", subnets, four)
+		}
 	}
 }

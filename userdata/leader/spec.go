@@ -73,7 +73,7 @@ func (s Spec) host() string {
 func (s Spec) validate() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("leader: %s: %s", field, fmt.Sprintf(format, args...)))
+		errs = append(errs, userdata.Faultf("leader", field, format, args...))
 	}
 	const example = "give a DNS name or a fixed address that outlives this machine, for example k8s.example.net:6443"
 	if why := userdata.BadEndpoint(s.endpoint()); why != "" {
@@ -112,6 +112,7 @@ func (s Spec) validate() error {
 
 func (s Spec) validateSubnets(bad func(field, format string, args ...any)) {
 	var all []netip.Prefix
+	families := map[string]string{} // "4", "6" or both in the order given
 	for _, n := range [][2]string{{"podSubnet", s.PodSubnet}, {"serviceSubnet", s.ServiceSubnet}} {
 		parts := strings.Split(n[1], ",")
 		for _, text := range parts {
@@ -124,11 +125,41 @@ func (s Spec) validateSubnets(bad func(field, format string, args ...any)) {
 				bad(n[0], "%s overlaps %s: give networks of their own", p, all[i])
 			}
 			all = append(all, p)
+			families[n[0]] += family(p)
+			if why := size(n[0], p); why != "" {
+				bad(n[0], "%s %s", p, why)
+			}
+		}
+		if f := families[n[0]]; f == "44" || f == "66" {
+			bad(n[0], "%q: give one network of IPv4 and one of IPv6, or one network", n[1])
 		}
 	}
-	if s.Network == "flannel" && strings.Contains(s.PodSubnet, ",") {
-		bad("podSubnet", "%q: the flannel that is applied here takes one network of IPv4: give one, or choose another network", s.PodSubnet)
+	if pods := families["podSubnet"]; pods != "" && strings.Trim(families["serviceSubnet"], pods) != "" {
+		bad("serviceSubnet", "%q is of an IP version that podSubnet %q lacks: give both of one, for example fd00:10:96::/112 with fd00:10:244::/56", s.ServiceSubnet, s.PodSubnet)
 	}
+}
+
+func family(p netip.Prefix) string {
+	if p.Addr().Is4() {
+		return "4"
+	}
+	return "6"
+}
+
+// size says what kubeadm and the controller manager would refuse of a network. A node gets a /24
+// of IPv4, a /64 of IPv6, and the allocator counts at most 16 bits of nodes.
+func size(field string, p netip.Prefix) string {
+	node, services := 24, 12
+	if !p.Addr().Is4() {
+		node, services = 64, 108
+	}
+	switch {
+	case field == "podSubnet" && (p.Bits() > node || p.Bits() < node-16):
+		return fmt.Sprintf("cannot be divided among nodes, of which each gets a /%d: give a /%d to a /%d", node, node-16, node)
+	case field == "serviceSubnet" && (p.Bits() < services || p.Addr().BitLen()-p.Bits() < 3):
+		return fmt.Sprintf("is not of a size that the API server takes: give a /%d to a /%d", services, p.Addr().BitLen()-3)
+	}
+	return ""
 }
 
 func (s Spec) validateChoices(bad func(field, format string, args ...any)) {
