@@ -19,7 +19,7 @@ KUBERNETES ?= 1.30 1.31 1.32 1.33 1.34 1.35 1.36
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check audit test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-systemd e2e-ca-example versions prices bench fuzz dist image clean e2e-page
+.PHONY: help build man generate check audit test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-systemd e2e-ca-example versions prices bench fuzz dist image clean e2e-page release e2e-release
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -124,6 +124,10 @@ prices: ## renew agent/provider/asg/price/ondemand.txt from AWS's public price l
 e2e-systemd: dist ## the deb of make dist in a real systemd container, as root: install, ready, scale, journal, watchdog, reboot, upgrade, wrong configuration, renewal, uninstall (about 5 minutes, and those of make dist)
 	cd test && AUTOSCALER_TEST_SYSTEMD=1 $(GO) test ./suite/systemd -count=1 -v -timeout 30m
 
+e2e-release: dist ## the packages of make dist signed with a key of the test, served, and installed by docs/install.md's commands in a Debian; each changed byte is refused (as root; installs reprepro, createrepo_c and minisign; a minute, and those of make dist)
+	sh test/suite/release/install.sh
+	cd test && AUTOSCALER_TEST_RELEASE=1 $(GO) test ./suite/release -count=1 -v -timeout 15m
+
 e2e-page: ## the page of a day of 5,000 nodes in headless Chromium: within a second, no request, no console error, axe-core's rules, keyboard, phone, dark mode (installs Chromium and axe-core, as root; a minute)
 	sh test/suite/page/install.sh
 	cd test && AUTOSCALER_TEST_PAGE=1 $(GO) test ./suite/page -count=1 -v -timeout 15m
@@ -148,6 +152,10 @@ dist: ## static binaries for linux/amd64 and linux/arm64, and of each a deb, an 
 	cp units/autoscaler-agent.service units/autoscaler-agent-renew.service units/autoscaler-agent-renew.timer units/agent.env.example units/groups.yaml.example units/rbac.yaml units/rbac-open-join.yaml units/rbac-clusterapi.yaml units/admission-policy.yaml LICENSE dist/
 	cd tools && $(GO) run ./dist -version '$(VERSION)' -date '$(DATE)'
 	ls -l dist
+
+release: dist ## make dist, signed: SHA256SUMS.asc (MINISIGN=FILE also SHA256SUMS.minisig), and in dist/repo a repository of apt and one of dnf for any web server (KEY=ID of gpg, URL=https://... of dist/repo)
+	@test -n "$(KEY)" -a -n "$(URL)" || { echo "make release KEY=ID URL=https://packages.example.net: KEY is a secret key of gpg, URL the address at which dist/repo will be served"; exit 2; }
+	sh packaging/release.sh dist '$(KEY)' '$(URL)' '$(MINISIGN)'
 
 IMAGE ?= localhost/autoscaler-agent:latest
 CERTIFICATES ?= /etc/ssl/certs/ca-certificates.crt

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var versionHeading = regexp.MustCompile(`^## (\d+)\.(\d+)\.(\d+)( \(20\d\d-\d\d-\d\d\))?$`)
+var versionHeading = regexp.MustCompile(`^## (\d+)\.(\d+)\.(\d+)(?:-rc\.(\d+))?( \(20\d\d-\d\d-\d\d\))?$`)
 
 // lineLimit is how much somebody who upgrades reads of one change.
 const lineLimit = 800
@@ -39,12 +39,15 @@ func TestChangelog(t *testing.T) {
 	var last []int
 	for i, heading := range headings[1:] {
 		m := versionHeading.FindStringSubmatch(heading)
-		if m == nil || m[4] == "" && i > 0 {
+		if m == nil || m[5] == "" && i > 0 {
 			t.Errorf("%q is no version with its day, as ## 0.2.0 (2027-01-15)", heading)
 			continue
 		}
 		var number []int
-		for _, part := range m[1:4] {
+		if m[4] == "" {
+			m[4] = "1000000" // a release is newer than its candidates
+		}
+		for _, part := range m[1:5] {
 			n, err := strconv.Atoi(part)
 			if err != nil {
 				t.Fatal(err)

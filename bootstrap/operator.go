@@ -90,12 +90,19 @@ func listed(s *corev1.Secret, now time.Time) Listed {
 	}
 	return l
 }
+// JudgeLife refuses a life that no token of an operator may have.
+func JudgeLife(life time.Duration) error {
+	if life < time.Minute || life > maxTokenTTL {
+		return fmt.Errorf("write 1m to %s", maxTokenTTL)
+	}
+	return nil
+}
 
 // Create makes a token for an operator, which is good for life and is not renewed: for one
 // instance, or for any machine that is expected. cfg has been validated.
 func Create(ctx context.Context, client *kube.Client, cfg Config, instance string, life time.Duration) (token string, expiry time.Time, err error) {
-	if life < time.Minute || life > maxTokenTTL {
-		return "", time.Time{}, fmt.Errorf("make a join token: its life is %s: write 1m to %s", life, maxTokenTTL)
+	if err := JudgeLife(life); err != nil {
+		return "", time.Time{}, fmt.Errorf("make a join token: its life is %s: %w", life, err)
 	}
 	cfg.TokenTTL = life
 	make := func(id string) (*corev1.Secret, error) {

@@ -17,7 +17,7 @@ import (
 func (s Spec) Install(programs []string, files map[string]string) (string, error) {
 	var errs []error
 	bad := func(field, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("userdata: %s: %s", field, fmt.Sprintf(format, args...)))
+		errs = append(errs, Faultf("userdata", field, format, args...))
 	}
 	n, err := minor(s.KubernetesVersion)
 	if err != nil {

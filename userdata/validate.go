@@ -13,11 +13,21 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
+// Fault is one field of a Spec that is wrong.
+type Fault struct{ Field, text string }
+
+func (f Fault) Error() string { return f.text }
+
+// Faultf makes a Fault whose text begins with the name of the package.
+func Faultf(of, field, format string, args ...any) Fault {
+	return Fault{Field: field, text: of + ": " + field + ": " + fmt.Sprintf(format, args...)}
+}
+
 // validate reports every bad field, each as one error with its remedy.
 func (s Spec) validate() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("userdata: %s: %s", field, fmt.Sprintf(format, args...)))
+		errs = append(errs, Faultf("userdata", field, format, args...))
 	}
 	if Limit(s.Cloud) == 0 {
 		bad("cloud", "%q is not known: use %s", s.Cloud, strings.Join(Clouds(), " or "))

@@ -180,7 +180,7 @@ func (s Spec) sums(names []string) (map[string]string, error) {
 		}
 	}
 	if missing != nil {
-		return nil, fmt.Errorf("userdata: no checksum is known for %s: give --checksum NAME/ARCH=SHA256 for each, or a table with --versions (make versions writes one from the publishers' sites), or choose a version of the table: %s",
+		return nil, Faultf("userdata", "kubernetesVersion", "no checksum is known for %s: give --checksum NAME/ARCH=SHA256 for each, or a table with --versions (make versions writes one from the publishers' sites), or choose a version of the table: %s",
 			strings.Join(missing, ", "), strings.Join(own.near(s.KubernetesVersion), ", "))
 	}
 	return sums, nil

@@ -1,6 +1,10 @@
 package config
 
-import "strings"
+import (
+	_ "embed"
+	"strings"
+	"sync"
+)
 
 // caFlags are Cluster Autoscaler's flags with a variable here, by the flag's name.
 var caFlags = map[string]string{
@@ -70,16 +74,60 @@ var caFlags = map[string]string{
 	"write-status-configmap":                "SCALER_STATUS_CONFIG_MAP",
 }
 
+//go:embed caflags.txt
+var caFlagsText string
+
+// caElsewhere are Cluster Autoscaler's flags without a variable here, each with the reason.
+var caElsewhere = sync.OnceValue(func() map[string]string {
+	out := map[string]string{}
+	for line := range strings.Lines(caFlagsText) {
+		if flag, why, ok := strings.Cut(strings.TrimSpace(line), " "); ok && flag != "#" {
+			out[flag] = why
+		}
+	}
+	return out
+})
+
 // FromClusterAutoscaler is the variable for a flag of Cluster Autoscaler, written as the
 // flag ("--scale-down-unneeded-time") or as a variable, with this agent's prefix or
-// without; empty: the name is none of its flags.
+// without; empty: the name is none of its flags, or the flag has no variable here.
 func FromClusterAutoscaler(name string) string {
-	flag := strings.ToLower(strings.TrimPrefix(strings.ToUpper(name), Prefix+"_"))
-	flag = strings.ReplaceAll(strings.TrimLeft(flag, "-"), "_", "-")
-	ours := caFlags[flag]
+	flag := caFlag(name)
 	// A short word is another program's variable as likely as a flag.
-	if ours == "" || !strings.Contains(flag, "-") && !strings.HasPrefix(name, "-") && !strings.HasPrefix(strings.ToUpper(name), Prefix+"_") {
+	if ours := caFlags[flag]; ours != "" && (ofAutoscaler(name) || strings.Contains(flag, "-")) {
+		return Prefix + "_" + ours
+	}
+	return ""
+}
+
+// AnswerToFlag says what to do with a flag of Cluster Autoscaler, written as
+// FromClusterAutoscaler takes it; empty: the name is none of its flags.
+func AnswerToFlag(name string) string {
+	if ours := FromClusterAutoscaler(name); ours != "" {
+		return "is Cluster Autoscaler's name: write " + ours
+	}
+	flag := caFlag(name)
+	why := caElsewhere()[flag]
+	// USER_AGENT may be any program's, and is no reason to refuse a file.
+	if why == "" || !ofAutoscaler(name) && strings.Count(flag, "-") < 2 {
 		return ""
 	}
-	return Prefix + "_" + ours
+	if reason, cut := strings.CutPrefix(why, "not needed"); cut {
+		return "is Cluster Autoscaler's, and is not needed here" + reason + "; remove it"
+	}
+	if reason, cut := strings.CutPrefix(why, "no: "); cut {
+		return "is Cluster Autoscaler's, and is not supported here: " + reason + "; remove it"
+	}
+	return "is Cluster Autoscaler's, and is not supported here: use " + strings.TrimPrefix(why, "no flag: ")
+}
+
+// caFlag is a name in the spelling of Cluster Autoscaler's flags.
+func caFlag(name string) string {
+	flag := strings.ToLower(strings.TrimPrefix(strings.ToUpper(name), Prefix+"_"))
+	return strings.ReplaceAll(strings.TrimLeft(flag, "-"), "_", "-")
+}
+
+// ofAutoscaler tells whether name is written as a flag or with this agent's prefix.
+func ofAutoscaler(name string) bool {
+	return strings.HasPrefix(name, "-") || strings.HasPrefix(strings.ToUpper(name), Prefix+"_")
 }

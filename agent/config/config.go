@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -83,29 +85,74 @@ func Load() (Config, error) {
 	var c Config
 	err := process(&c)
 	c.Bootstrap.TokenGroups = c.JoinGroups() // they go by the mode of the join
-	if open := unclosed(os.Environ()); open != nil {
-		return c, open // what such a value swallowed is no other mistake
+	open, swallowed := unclosed(os.Environ())
+	err = errors.Join(err, unknown(os.Environ()), c.Validate())
+	return c, errors.Join(open, without(err, swallowed))
+}
+
+// LoadWith reads the environment file, as LoadEnvFile does, and then loads. The mistakes of
+// both are told at once; a file that cannot be read whole is the only one told, because the
+// settings without it are not those that the operator wrote.
+func LoadWith(envFile string) (Config, error) {
+	faults, meant, err := loadEnvFile(envFile)
+	if err != nil {
+		return Config{}, err
 	}
-	return c, errors.Join(err, unknown(os.Environ()), c.Validate())
+	c, err := Load()
+	return c, errors.Join(faults, without(err, meant))
+}
+
+// without leaves out of err what is said of the variables names: a line of the environment file
+// is their mistake, and is told.
+func without(err error, names []string) error {
+	var rest []error
+	for _, e := range Flatten(err) {
+		if !slices.ContainsFunc(names, func(name string) bool { return wordIn(e.Error(), name) }) {
+			rest = append(rest, e)
+		}
+	}
+	return errors.Join(rest...)
+}
+
+// wordIn tells whether name stands in text, and not as the start or the end of a longer name.
+func wordIn(text, name string) bool {
+	part := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+	for before, after, found := strings.Cut(text, name); found; before, after, found = strings.Cut(after, name) {
+		last, _ := utf8.DecodeLastRuneInString(before)
+		next, _ := utf8.DecodeRuneInString(after)
+		if !part(last) && !part(next) {
+			return true
+		}
+	}
+	return false
 }
 
 // unclosed finds values that run over the end of their line, and values with other characters
-// that no setting has.
-func unclosed(environ []string) error {
+// that no setting has. Told are its own variables, and those that such a value swallowed.
+func unclosed(environ []string) (err error, told []string) {
 	var errs []error
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
+		before := len(errs)
 		switch {
 		case !strings.HasPrefix(name, Prefix+"_"):
 		case strings.ContainsAny(value, "\r\n"):
 			errs = append(errs, fmt.Errorf("%s holds a line break: close the quote that opens its value in the environment file", name))
+			for _, v := range Variables() {
+				if wordIn(value, v.Name) {
+					told = append(told, v.Name)
+				}
+			}
 		case strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }):
 			errs = append(errs, fmt.Errorf("%s holds a control character: write printable characters only", name))
 		case !utf8.ValidString(value):
 			errs = append(errs, fmt.Errorf("%s is not UTF-8: write it in UTF-8", name))
 		}
+		if len(errs) > before {
+			told = append(told, name)
+		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(errs...), told
 }
 
 // KubeconfigPath is the kubeconfig to use: the configured one, KUBECONFIG, the
@@ -129,14 +176,28 @@ func (c Config) KubeconfigPath(typed bool) (string, error) {
 	return "", fmt.Errorf("no kubeconfig: set %s_KUBECONFIG to the path of one (looked for KUBECONFIG and %s)", Prefix, strings.Join(candidates, ", "))
 }
 
-// CheckStateDir refuses a state directory that is something else. One that is missing, or not
+// checkStateDir refuses a state directory that is something else. One that is missing, or not
 // writable now, is no wrong configuration: systemd makes it, and the agent says what it cannot keep.
-func (c Config) CheckStateDir() error {
+func (c Config) checkStateDir() error {
 	st, err := os.Stat(c.StateDir)
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) || err == nil && !st.IsDir() {
 		return fmt.Errorf("%s_STATE_DIR is %q: that is no directory: set it to one, for example /var/lib/autoscaler-agent", Prefix, c.StateDir)
 	}
 	return nil
+}
+
+// CheckFiles finds the mistakes in what the configuration names on this machine: the state
+// directory and groups.yaml. Load tells those of the names themselves.
+func (c Config) CheckFiles() error {
+	if c.StateDir == "" {
+		return nil // nothing was loaded
+	}
+	err := c.checkStateDir()
+	if filepath.IsAbs(c.GroupsFile) {
+		_, bad := c.ReadGroupsFile()
+		err = errors.Join(err, bad)
+	}
+	return err
 }
 
 // Identity is the name of the Node that the agent runs on.

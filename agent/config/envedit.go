@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,4 +24,23 @@ func SetInEnvFile(text, name, value string) (string, error) {
 		text += "\n"
 	}
 	return text + line + "\n", nil
+}
+
+// JudgeSet tells what is wrong with values that are to be added to the environment file of the
+// unit. The process's environment has both afterwards.
+func JudgeSet(pairs [][2]string) error {
+	_, _, _ = loadEnvFile("") // what is wrong with the file is told by check
+	for _, p := range pairs {
+		if os.Getenv(p[0]) == "" {
+			_ = os.Setenv(p[0], p[1]) // a name that cannot be set is refused by its form
+		}
+	}
+	_, err := Load()
+	var errs []error
+	for _, e := range Flatten(err) {
+		if slices.ContainsFunc(pairs, func(p [2]string) bool { return strings.HasPrefix(e.Error(), p[0]+" is ") }) {
+			errs = append(errs, e)
+		}
+	}
+	return errors.Join(errs...)
 }

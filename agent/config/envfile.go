@@ -23,33 +23,39 @@ const mostEnvFile = 4 << 20
 // A line that systemd would skip, and a name that is a misspelt setting, is an error: the
 // agent would run without it. The empty path stands for EnvFile, which may be missing.
 func LoadEnvFile(path string) error {
+	faults, _, err := loadEnvFile(path)
+	return errors.Join(err, faults)
+}
+
+// loadEnvFile is LoadEnvFile. Faults are the lines with mistakes, meant the variables that these
+// lines were likely written for; the lines without mistakes are in force. The error says that
+// the file could not be read whole.
+func loadEnvFile(path string) (faults error, meant []string, err error) {
 	data, err := readEnvFile(path)
 	if err != nil || data == nil {
-		return err
+		return nil, nil, err
 	}
 	if path == "" {
 		path = EnvFile
 	}
 	p, err := parseEnv(string(data))
 	if err != nil {
-		return fmt.Errorf("read environment file %s: %w", path, err)
+		return nil, nil, fmt.Errorf("read environment file %s: %w", path, err)
 	}
-	if err := p.faultsOf(path); err != nil {
-		return err
-	}
+	faults, meant = p.faultsOf(path)
 	before := map[string]bool{}
 	for _, v := range p.out {
 		if _, seen := before[v[0]]; !seen {
 			before[v[0]] = os.Getenv(v[0]) != ""
 		}
-		if before[v[0]] {
+		if before[v[0]] || p.faulty[v[0]] {
 			continue
 		}
 		if err := os.Setenv(v[0], v[1]); err != nil {
-			return fmt.Errorf("read environment file %s: %s: %w", path, v[0], err)
+			return nil, nil, fmt.Errorf("read environment file %s: %s: %w", path, v[0], err)
 		}
 	}
-	return nil
+	return faults, meant, nil
 }
 
 // readEnvFile returns nothing where the file of the unit is missing and no other was named.
@@ -164,7 +170,8 @@ type envParser struct {
 	line, from int       // of the character, of the key
 	names      []envLine // in the order of the file
 	skipped    []envLine
-	long       []envLine // assignments that no process can be started with
+	long       []envLine       // assignments that no process can be started with
+	faulty     map[string]bool // names of out that are told as mistakes
 }
 
 // longestVariable is Linux's MAX_ARG_STRLEN: NAME=VALUE and a NUL.

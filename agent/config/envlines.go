@@ -14,25 +14,25 @@ import (
 // each line.
 const mostFaults = 20
 
-// faultsOf joins the faults of the file path; nil: it has none.
-func (p *envParser) faultsOf(path string) error {
+// faultsOf joins the faults of the file path, nil where it has none, and names the variables
+// that the faulty lines were likely written for.
+func (p *envParser) faultsOf(path string) (faults error, meant []string) {
 	var errs []error
-	faults := p.faults()
-	for i, fault := range faults {
+	list, meant := p.faults()
+	for i, fault := range list {
 		if i == mostFaults {
-			errs = append(errs, fmt.Errorf("%s: %d more lines have faults: is it an environment file?", path, len(faults)-i))
+			errs = append(errs, fmt.Errorf("%s: %d more lines have faults: is it an environment file?", path, len(list)-i))
 			break
 		}
 		errs = append(errs, fmt.Errorf("%s:%w", path, fault))
 	}
-	return errors.Join(errs...)
+	return errors.Join(errs...), meant
 }
 
 // faults are the lines that systemd skips, and the names that are no setting and were
 // likely meant to be one. Each error starts with its line number.
-func (p *envParser) faults() []error {
+func (p *envParser) faults() (errs []error, meant []string) {
 	known := Variables()
-	var errs []error
 	bad := func(l envLine, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%d: %s", l.line, fmt.Sprintf(format, args...)))
 	}
@@ -41,18 +41,38 @@ func (p *envParser) faults() []error {
 		if name := shown(l.text, known); name != "" {
 			what += fmt.Sprintf(" %q...", name)
 		}
-		bad(l, "systemd ignores %s: %s", what, lineRemedy(l.text, known))
+		remedy := lineRemedy(l.text, known)
+		bad(l, "systemd ignores %s: %s", what, remedy)
+		for _, v := range known {
+			if wordIn(l.text+" "+remedy, v.Name) {
+				meant = append(meant, v.Name)
+			}
+		}
 	}
+	p.faulty = map[string]bool{}
 	for _, l := range p.long {
 		bad(l, "the assignment to %s is longer than %d bytes, with which no program can be started: shorten it", l.text[:min(len(l.text), 60)], longestVariable)
+		p.faulty[l.text], meant = true, append(meant, l.text)
 	}
 	for _, l := range p.names {
-		if meant := meantFor(l.text, known); meant != "" {
-			bad(l, "%s is not a variable of this agent: did you mean %s?", l.text, meant)
+		if slices.ContainsFunc(known, func(v Variable) bool { return v.Name == l.text }) {
+			continue
+		}
+		as := meantFor(l.text, known)
+		if answer := AnswerToFlag(l.text); answer != "" {
+			bad(l, "%s %s", l.text, answer)
+		} else if as != "" {
+			bad(l, "%s is not a variable of this agent: did you mean %s?", l.text, as)
+		} else {
+			continue
+		}
+		p.faulty[l.text], meant = true, append(meant, l.text) // systemd may have set it already
+		if as != "" {
+			meant = append(meant, as)
 		}
 	}
 	slices.SortStableFunc(errs, func(a, b error) int { return lineOf(a) - lineOf(b) })
-	return errs
+	return errs, meant
 }
 
 func lineOf(err error) (n int) {
@@ -86,6 +106,9 @@ func lineRemedy(text string, known []Variable) string {
 	}
 	if slices.ContainsFunc(known, func(v Variable) bool { return v.Name == name }) {
 		return "write " + name + "=VALUE, with = after the name"
+	}
+	if answer := AnswerToFlag(name); answer != "" {
+		return name + " " + answer
 	}
 	return "write NAME=VALUE, or # before a comment"
 }

@@ -25,7 +25,7 @@ func TestEnvFileLines(t *testing.T) {
 		"dashes":           {"AUTOSCALER-LISTEN=off\n", []string{"write AUTOSCALER_LISTEN=VALUE"}},
 		"word":             {"hello\n", []string{"write NAME=VALUE"}},
 		"flag":             {"--scale-down-unneeded-time=10m\n", []string{"write AUTOSCALER_SCALING_UNNEEDED_FOR=VALUE"}},
-		"flag's name":      {"SCALE_DOWN_UNNEEDED_TIME=10m\n", []string{"did you mean AUTOSCALER_SCALING_UNNEEDED_FOR?"}},
+		"flag's name":      {"SCALE_DOWN_UNNEEDED_TIME=10m\n", []string{"write AUTOSCALER_SCALING_UNNEEDED_FOR"}},
 		"after a quote":    {"AUTOSCALER_NODE_NAME=\"a\nb\"\nhello\n", []string{":3: "}},
 		"two":              {"hello\nAUTOSCALE_LISTEN=off\n", []string{":1: ", ":2: "}},
 		"no end":           {"hello", []string{":1: "}},

@@ -15,6 +15,7 @@ import (
 
 var (
 	flagRow  = regexp.MustCompile("(?m)^\\| `--([a-z0-9-]+)` \\| ([0-9.]+) to ([0-9.]+) \\| (.*) \\|$")
+	link     = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	variable = regexp.MustCompile("`(AUTOSCALER_[A-Z0-9_]+)`")
 )
 
@@ -65,12 +66,24 @@ func TestMigrationHasEveryFlag(t *testing.T) {
 		} else if first := strings.HasPrefix(row[2], "`AUTOSCALER_"); ours == "" && first {
 			t.Errorf("--%s: an error about the flag does not say %s", fields[0], names[0][1])
 		}
+		words := link.ReplaceAllString(strings.ReplaceAll(row[2], "`", ""), "docs/$1")
+		if why := caElsewhere()[fields[0]]; (caFlags[fields[0]] == "") != (why == words) {
+			t.Errorf("--%s: an error says %q, the page %q: caflags.txt has the page's words", fields[0], why, words)
+		}
+		if answer := AnswerToFlag("--" + fields[0]); !strings.HasPrefix(answer, "is Cluster Autoscaler's") || strings.HasSuffix(answer, "needed here; remove it") {
+			t.Errorf("--%s is answered %q: say why", fields[0], answer)
+		}
 	}
 	for flag := range rows {
 		t.Errorf("--%s is no flag of Cluster Autoscaler", flag)
 	}
 	if flags < 140 {
 		t.Errorf("only %d flags", flags)
+	}
+	for flag := range caElsewhere() {
+		if caFlags[flag] != "" || !strings.Contains("\n"+string(list), "\n"+flag+" ") {
+			t.Errorf("--%s: caflags.txt has a flag with a variable, or one that is no flag", flag)
+		}
 	}
 	for flag := range caFlags {
 		if !strings.Contains("\n"+string(list), "\n"+flag+" ") {

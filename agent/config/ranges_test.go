@@ -75,7 +75,7 @@ func TestTextsOfRanges(t *testing.T) {
 		"AUTOSCALER_SCALING_CONSOLIDATE":             {"on", `AUTOSCALER_SCALING_CONSOLIDATE is "on": use priced, always, off`},
 		"AUTOSCALER_SCALING_UNNEEDED_FOR":            {"-1s", "AUTOSCALER_SCALING_UNNEEDED_FOR is -1s: use 0s or more"},
 		"AUTOSCALER_SCALING_MAX_NODE_PROVISION_TIME": {"0s", "AUTOSCALER_SCALING_MAX_NODE_PROVISION_TIME is 0s: use 1s or more"},
-		"AUTOSCALER_KUBELET_MAX_PODS":                {"0", "AUTOSCALER_KUBELET_MAX_PODS is 0: use 1 or more, for example 110"},
+		"AUTOSCALER_KUBELET_MAX_PODS":                {"0", "AUTOSCALER_KUBELET_MAX_PODS is 0: use a number from 1 to 1000000, for example 110"},
 		"AUTOSCALER_LEASE_RETRY_PERIOD":              {"99ms", "AUTOSCALER_LEASE_RETRY_PERIOD is 99ms: use 100ms or more"},
 		"AUTOSCALER_OBSERVE_FAST":                    {"1ms", "AUTOSCALER_OBSERVE_FAST is 1ms: use 100ms or more"},
 		"AUTOSCALER_OBSERVE_TIMEOUT":                 {"1ms", "AUTOSCALER_OBSERVE_TIMEOUT is 1ms: use 1s or more"},

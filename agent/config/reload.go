@@ -45,12 +45,8 @@ func (e *EnvSeen) Changes() (level string, others []string, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", e.path, err)
 	}
-	var errs []error
-	for _, fault := range p.faults() {
-		errs = append(errs, fmt.Errorf("%s:%w", e.path, fault))
-	}
-	if len(errs) > 0 {
-		return "", nil, errors.Join(errs...)
+	if faults, _ := p.faultsOf(e.path); faults != nil {
+		return "", nil, faults
 	}
 	before, now := last(e.vars), last(p.out)
 	for _, vars := range []map[string]string{before, now} {
@@ -101,6 +97,11 @@ func changed(before, now map[string]string) []string {
 	return slices.Compact(out)
 }
 
+// IsCredential tells whether a credential of the unit stands for the variable of its name.
+func IsCredential(name string) bool {
+	return validName(name) && slices.ContainsFunc([]string{Prefix + "_", "AWS_", "OS_"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
 // LoadCredentials takes secrets from the files of systemd's LoadCredential=: a file of
 // $CREDENTIALS_DIRECTORY whose name is that of a variable of this agent, of AWS or of OpenStack
 // sets it. So they stand neither in agent.env nor in the environment that /proc shows. A
@@ -116,7 +117,7 @@ func LoadCredentials() error {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if !validName(name) || !slices.ContainsFunc([]string{Prefix + "_", "AWS_", "OS_"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) || os.Getenv(name) != "" {
+		if !IsCredential(name) || os.Getenv(name) != "" {
 			continue
 		}
 		data, err := os.ReadFile(dir + "/" + name)

@@ -99,7 +99,7 @@ func (c Config) validateScaling(bad func(name string, value any, remedy string))
 	if err := schedule.Check(c.Scaling.DisruptionBudgets); err != nil {
 		bad("SCALING_DISRUPTION_BUDGETS", "not readable", err.Error())
 	}
-	if unknown := plan.UnknownExpanders(c.Scaling.Expander); len(unknown) > 0 {
+	if unknown := plan.UnknownExpanders(c.Scaling.Expander); len(unknown) > 0 || strings.HasPrefix(c.Scaling.Expander, ",") || strings.HasSuffix(strings.TrimSpace(c.Scaling.Expander), ",") {
 		bad("SCALING_EXPANDER", fmt.Sprintf("%q", c.Scaling.Expander), "use "+strings.Join(plan.Expanders(), ", ")+", or several of them, comma-separated")
 	}
 	for _, l := range []struct {

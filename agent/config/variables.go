@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -86,6 +87,9 @@ func decodes(t reflect.Type) bool {
 	return false
 }
 
+// leadingZero is a number that is octal, hexadecimal or binary to Go.
+var leadingZero = regexp.MustCompile(`^[+-]?0[0-9A-Za-z_]`)
+
 // process fills c from the process's environment and reports every variable that is
 // wrong, where envconfig stops at the first. Two of envconfig's habits are kept out:
 // a field with an envconfig tag also reads the bare name ("TIMEOUT" of any other
@@ -113,6 +117,13 @@ func process(c *Config) error {
 		}
 	}
 	var errs []error
+	for _, v := range known {
+		// strconv would read 010 as 8.
+		if value := os.Getenv(v.Name); leadingZero.MatchString(value) && strings.HasPrefix(strings.TrimPrefix(v.Type, "u"), "int") {
+			errs = append(errs, fmt.Errorf("%s is %q: write a whole number, in decimal and without a zero before it", v.Name, value))
+			hide(v.Name)
+		}
+	}
 	for range len(known) + 1 {
 		err := envconfig.Process(Prefix, c)
 		var parse *envconfig.ParseError
@@ -172,8 +183,8 @@ func unknown(environ []string) error {
 		if !strings.HasPrefix(name, Prefix+"_") || names[name] {
 			continue
 		}
-		if ours := FromClusterAutoscaler(name); ours != "" {
-			errs = append(errs, fmt.Errorf("%s is Cluster Autoscaler's name: write %s", name, ours))
+		if answer := AnswerToFlag(name); answer != "" {
+			errs = append(errs, fmt.Errorf("%s %s", name, answer))
 			continue
 		}
 		short := name[:min(len(name), 100)]

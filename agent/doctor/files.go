@@ -50,15 +50,31 @@ func filesAsUnit(ctx context.Context, cfg config.Config, offline bool) []Finding
 	if offline {
 		args = append(args, "--offline")
 	}
-	out, err := runAs(ctx, account, args)
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	out, err := runAs(ctx, account, os.Environ(), args)
 	if err != nil {
 		return append(Files(cfg, offline), Finding{Level: LevelWarning, About: "files", Text: "tried as root and not as " + UnitUser + ": " + err.Error()})
+	}
+	for i := range out {
+		out[i].Text += " (as user " + account.Username + ")"
 	}
 	return out
 }
 
+// AsUnit is Check as the systemd unit would do it: as its user, with its environment and none of
+// this process. A shell's credentials say nothing about those of the unit.
+func AsUnit(ctx context.Context, environment []string) ([]Finding, error) {
+	account, err := user.Lookup(UnitUser)
+	if err != nil {
+		return nil, err
+	}
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + account.HomeDir, "USER=" + account.Username, "LOGNAME=" + account.Username}
+	return runAs(ctx, account, append(env, environment...), []string{"check", "--output", "json"})
+}
+
 // runAs runs this program as another user and reads the findings that it prints.
-func runAs(ctx context.Context, account *user.User, args []string) ([]Finding, error) {
+func runAs(ctx context.Context, account *user.User, environment, args []string) ([]Finding, error) {
 	uid, err := strconv.ParseUint(account.Uid, 10, 32)
 	if err != nil {
 		return nil, fmt.Errorf("user %s: %w", account.Username, err)
@@ -71,18 +87,13 @@ func runAs(ctx context.Context, account *user.User, args []string) ([]Finding, e
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkLimit)
-	defer cancel()
 	cmd := exec.CommandContext(ctx, self, args...) // #nosec G204 -- this program itself
-	cmd.Dir = "/"
+	cmd.Dir, cmd.Env = "/", environment
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	text, err := cmd.Output() // the exit code says no more than the findings
 	var out []Finding
 	if bad := json.Unmarshal(text, &out); bad != nil {
 		return nil, errors.Join(err, bad)
-	}
-	for i := range out {
-		out[i].Text += " (as user " + account.Username + ")"
 	}
 	return out, nil
 }

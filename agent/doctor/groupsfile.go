@@ -3,12 +3,27 @@ package doctor
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 )
+
+// GroupsFile judges a groups.yaml alone: no setting is asked, so that it can be judged where it
+// is written.
+func GroupsFile(path string) ([]Finding, error) {
+	if _, err := os.Stat(path); err != nil { // Config takes a missing file for an empty one
+		return nil, err
+	}
+	out := checkGroupsFile(config.Config{GroupsFile: path, Prices: groups.PricesComputed})
+	if len(out) == 0 {
+		out = []Finding{{Level: LevelOK, About: "groups.yaml", Text: path + ": nothing is set"}}
+	}
+	return slices.DeleteFunc(out, func(f Finding) bool { return f.Level == LevelWarning }), nil // they compare with the provider
+}
 
 // checkGroupsFile is what `check` finds in groups.yaml without the cloud.
 func checkGroupsFile(cfg config.Config) []Finding {

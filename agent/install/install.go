@@ -54,7 +54,7 @@ func (o Options) admin(ctx context.Context) (*rest.Config, *kube.Client, error) 
 
 // Install lists the steps of an installation or an upgrade. It changes nothing.
 func Install(ctx context.Context, h Host, o Options, now time.Time) ([]Step, error) {
-	if err := validSettings(o.Set); err != nil {
+	if err := JudgeSettings(o.Set); err != nil {
 		return nil, err
 	}
 	if err := h.ready(); err != nil {
@@ -86,7 +86,7 @@ func Install(ctx context.Context, h Host, o Options, now time.Time) ([]Step, err
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := apply(client, "admission-policy.yaml", "rbac.yaml")
+	cluster, err := apply(ctx, client, "admission-policy.yaml", "rbac.yaml")
 	if err != nil {
 		return nil, err
 	}
@@ -106,17 +106,22 @@ func Install(ctx context.Context, h Host, o Options, now time.Time) ([]Step, err
 	return append(steps, h.restart(changed)...), nil
 }
 
-// validSettings refuses names that the agent does not read.
-func validSettings(list []Setting) error {
+// JudgeSettings refuses names that the agent does not read, and values that it would refuse.
+func JudgeSettings(list []Setting) error {
 	known := config.Variables()
 	var errs []error
 	for _, s := range list {
 		if slices.ContainsFunc(known, func(v config.Variable) bool { return v.Name == s.Name }) {
 			continue
 		}
-		if strings.HasPrefix(s.Name, config.Prefix) || !strings.Contains(s.Name, "_") || s.Name != strings.ToUpper(s.Name) {
+		if answer := config.AnswerToFlag(s.Name); answer != "" {
+			errs = append(errs, fmt.Errorf("--set %s: it %s", s.Name, answer))
+		} else if strings.HasPrefix(s.Name, config.Prefix) || !strings.Contains(s.Name, "_") || s.Name != strings.ToUpper(s.Name) {
 			errs = append(errs, fmt.Errorf("--set %s: it is not a variable of this agent (autoscaler-agent check --print-env lists the variables)", s.Name))
 		}
+	}
+	if len(errs) == 0 {
+		return config.JudgeSet(pairs(list))
 	}
 	return errors.Join(errs...)
 }
@@ -137,7 +142,7 @@ func Uninstall(ctx context.Context, h Host, o Options) ([]Step, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w (--keep-cluster leaves the cluster's objects)", err)
 		}
-		s, err := withdraw(client, "admission-policy.yaml", "rbac.yaml")
+		s, err := withdraw(ctx, client, "admission-policy.yaml", "rbac.yaml")
 		if err != nil {
 			return nil, err
 		}

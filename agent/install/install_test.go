@@ -41,7 +41,7 @@ func TestRefusals(t *testing.T) {
 			nil, "connection refused"},
 		"misspelt":     {true, "", []Setting{{"AUTOSCALER_LISTN", "off"}}, "not a variable of this agent"},
 		"not a name":   {true, "", []Setting{{"listen", "off"}}, "not a variable of this agent"},
-		"unknown flag": {true, "", []Setting{{"--expander", "price"}}, "not a variable of this agent"},
+		"unknown flag": {true, "", []Setting{{"--expander", "price"}}, "write AUTOSCALER_SCALING_EXPANDER"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := bare(t)

@@ -3,8 +3,11 @@ package install
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -66,16 +69,23 @@ const fieldManager = "autoscaler-agent-install"
 
 // apply is the step that brings the cluster's objects to the manifests (server-side apply).
 // Policies come before the rights that they narrow.
-func apply(client *kube.Client, files ...string) (Step, error) {
-	list, err := manifests(files...)
+func apply(ctx context.Context, client *kube.Client, files ...string) (Step, error) {
+	all, err := manifests(files...)
 	if err != nil {
 		return Step{}, err
 	}
-	return change("cluster", fmt.Sprintf("apply %d objects of %s", len(list), strings.Join(files, ", ")), func(ctx context.Context) error {
+	of := strings.Join(files, ", ")
+	list := slices.DeleteFunc(slices.Clone(all), func(o object) bool { return o.inForce(ctx, client) })
+	if len(list) == 0 {
+		return present("cluster", "the %d objects of %s are as they should be", len(all), of), nil
+	}
+	text := fmt.Sprintf("apply %d objects of %s", len(list), of)
+	if len(list) < len(all) {
+		text = fmt.Sprintf("apply %d of the %d objects of %s: %s", len(list), len(all), of, names(list))
+	}
+	return change("cluster", text, func(ctx context.Context) error {
 		for _, o := range list {
-			err := client.REST.Patch(types.ApplyPatchType).AbsPath(o.path()).
-				Param("fieldManager", fieldManager).Param("force", "true").
-				SetHeader("Accept", "application/json").Body(o.data).Do(ctx).Error()
+			_, err := o.apply(ctx, client)
 			if apierrors.IsNotFound(err) && strings.Contains(o.APIVersion, "admissionregistration") {
 				return fmt.Errorf("the cluster has no %s: it needs Kubernetes 1.30 or later", o.Kind)
 			}
@@ -87,13 +97,75 @@ func apply(client *kube.Client, files ...string) (Step, error) {
 	}), nil
 }
 
+// apply returns the object as the API server has it then. With dryRun=All among the parameters
+// the API server only tells what it would have.
+func (o object) apply(ctx context.Context, client *kube.Client, parameters ...string) ([]byte, error) {
+	r := client.REST.Patch(types.ApplyPatchType).AbsPath(o.path()).Param("fieldManager", fieldManager).Param("force", "true")
+	for _, p := range parameters {
+		name, value, _ := strings.Cut(p, "=")
+		r = r.Param(name, value)
+	}
+	return r.SetHeader("Accept", "application/json").Body(o.data).Do(ctx).Raw()
+}
+
+// read returns the object as the API server has it.
+func (o object) read(ctx context.Context, client *kube.Client) ([]byte, error) {
+	return client.REST.Get().AbsPath(o.path()).SetHeader("Accept", "application/json").Do(ctx).Raw()
+}
+
+// inForce tells whether applying the object would change nothing. The API server's own apply
+// judges that, because it fills in defaults and keeps what others have added. An object that
+// cannot be read is not in force: applying it tells why.
+func (o object) inForce(ctx context.Context, client *kube.Client) bool {
+	now, err := o.read(ctx, client)
+	if err != nil {
+		return false
+	}
+	then, err := o.apply(ctx, client, "dryRun=All")
+	return err == nil && equalObjects(now, then)
+}
+
+// equalObjects compares without what every write changes, and without the status.
+func equalObjects(a, b []byte) bool {
+	var both [2]map[string]any
+	for i, data := range [][]byte{a, b} {
+		if json.Unmarshal(data, &both[i]) != nil {
+			return false
+		}
+		delete(both[i], "status")
+		if meta, ok := both[i]["metadata"].(map[string]any); ok {
+			for _, field := range []string{"managedFields", "generation", "resourceVersion"} {
+				delete(meta, field)
+			}
+		}
+	}
+	return reflect.DeepEqual(both[0], both[1])
+}
+
+// names lists objects for a person.
+func names(list []object) string {
+	var out []string
+	for _, o := range list {
+		out = append(out, o.Kind+" "+o.Metadata.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
 // withdraw is the step that deletes the objects of the manifests, rights first.
-func withdraw(client *kube.Client, files ...string) (Step, error) {
+func withdraw(ctx context.Context, client *kube.Client, files ...string) (Step, error) {
 	list, err := manifests(files...)
 	if err != nil {
 		return Step{}, err
 	}
-	return change("cluster", fmt.Sprintf("delete %d objects of %s", len(list), strings.Join(files, ", ")), func(ctx context.Context) error {
+	of := strings.Join(files, ", ")
+	list = slices.DeleteFunc(list, func(o object) bool {
+		_, err := o.read(ctx, client)
+		return apierrors.IsNotFound(err)
+	})
+	if len(list) == 0 {
+		return present("cluster", "the objects of %s are not there", of), nil
+	}
+	return change("cluster", fmt.Sprintf("delete %d objects of %s", len(list), of), func(ctx context.Context) error {
 		for i := len(list) - 1; i >= 0; i-- {
 			err := client.REST.Delete().AbsPath(list[i].path()).SetHeader("Accept", "application/json").Do(ctx).Error()
 			if err != nil && !apierrors.IsNotFound(err) {

@@ -7,6 +7,7 @@ package replay
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -49,6 +50,15 @@ func Rounds(in io.Reader, settings []string) ([]Round, error) {
 		out = append(out, one)
 	}
 	return out, torn
+}
+
+// JudgePolicy finds the mistakes in the settings that Rounds takes.
+func JudgePolicy(settings []string) error {
+	var errs []error
+	for _, s := range settings {
+		errs = append(errs, change(&decision.Policy{}, s))
+	}
+	return errors.Join(errs...)
 }
 
 func replay(r flight.Round, settings []string) (Round, error) {

@@ -42,6 +42,7 @@ func usagef(c *cobra.Command, format string, args ...any) error {
 type failure struct {
 	step string
 	err  error
+	code int
 }
 
 func (f failure) Error() string { return f.step + ": " + f.err.Error() }
@@ -49,7 +50,10 @@ func (f failure) Unwrap() error { return f.err }
 
 // failed wraps what went wrong in a step ("configuration", "plan"). No step is named
 // where the error says enough.
-func failed(step string, err error) error { return failure{step, err} }
+func failed(step string, err error) error { return failure{step, err, exitFailed} }
+
+// misused is an error in what the command line says, found after it was parsed.
+func misused(step string, err error) error { return failure{step, err, exitUsage} }
 
 // printError prints err for a person and returns its exit code: one line for one finding.
 func printError(errout io.Writer, err error) int {
@@ -71,13 +75,13 @@ func printError(errout io.Writer, err error) int {
 	findings := config.Flatten(f.err)
 	if len(findings) == 1 {
 		fmt.Fprintf(errout, "%s%s\n", head, oneLine(findings[0]))
-		return exitFailed
+		return f.code
 	}
 	fmt.Fprintln(errout, head[:len(head)-1])
 	for _, finding := range findings {
 		fmt.Fprintf(errout, "  %s\n", oneLine(finding))
 	}
-	return exitFailed
+	return f.code
 }
 
 // oneLine is an error's text without line breaks: some libraries write paragraphs.
@@ -90,7 +94,7 @@ func oneLine(err error) string {
 
 // flagError refuses a command line with what pflag says of a flag.
 func flagError(c *cobra.Command, err error) error {
-	return usagef(c, "%s", flagvalue.Fault(c.Flags(), c.CommandPath(), err))
+	return usagef(c, "%s", flagvalue.Fault(c, err))
 }
 
 // ends is err, or else the exit code of what has been printed already.

@@ -36,6 +36,7 @@ exit code is 1 when there is nothing of that name.`,
 	}
 	x := explaining{envFile: envFileFlag(c), output: outputFlag(c), socket: socketFlag(c)}
 	c.Flags().BoolVar(&x.dry, "dry", false, "read the cluster and the cloud without asking the running agent")
+	c.MarkFlagsMutuallyExclusive("dry", "socket")
 	c.ValidArgsFunction = completeSubject(x.envFile, x.socket)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		kind, name, err := subject(c, args)

@@ -24,7 +24,7 @@ func fixed(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// complete registers how the value of a flag is completed.
+// complete registers how the value of a flag is completed. The words are all that it takes.
 func complete(c *cobra.Command, flag string, by cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(flag, by); err != nil {
 		panic(err) // the flag was declared one line above
@@ -65,9 +65,4 @@ func printData(out io.Writer, format string, v any) (done bool, err error) {
 }
 
 // load reads the configuration, from the environment file first.
-func load(envFile string) (config.Config, error) {
-	if err := config.LoadEnvFile(envFile); err != nil {
-		return config.Config{}, err
-	}
-	return config.Load()
-}
+func load(envFile string) (config.Config, error) { return config.LoadWith(envFile) }

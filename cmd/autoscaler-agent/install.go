@@ -3,12 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"os/user"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -44,6 +39,7 @@ restarted when something changed. What is in place already stays as it is.`,
 	set := c.Flags().StringArray("set", nil, "write `NAME=VALUE` into agent.env, unless it sets NAME already; may be repeated")
 	c.Flags().BoolVar(&o.Publish, "publish", false, "make this machine's settings and groups.yaml those that further leaders get, in place of what another leader has published")
 	c.Flags().BoolVar(&o.Renew, "renew", false, "renew the client certificate, and that of the attest listener, if less than a third of its time is left, and do nothing else")
+	c.MarkFlagsMutuallyExclusive("renew", "set")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		for _, pair := range *set {
 			name, value, ok := strings.Cut(pair, "=")
@@ -52,7 +48,10 @@ restarted when something changed. What is in place already stays as it is.`,
 			}
 			o.Set = append(o.Set, install.Setting{Name: name, Value: value})
 		}
-		host, err := thisHost(*dry)
+		if err := install.JudgeSettings(o.Set); err != nil {
+			return misused("install", err)
+		}
+		host, err := install.ThisHost(*dry)
 		if err != nil {
 			return failed("install", err)
 		}
@@ -89,8 +88,9 @@ it by hand, or with its package.`,
 	c.Flags().BoolVar(&o.KeepConfig, "keep-config", false, "leave /etc/autoscaler-agent and the user")
 	c.Flags().BoolVar(&o.KeepState, "keep-state", false, "leave /var/lib/autoscaler-agent and the user")
 	c.Flags().BoolVar(&o.KeepCluster, "keep-cluster", false, "leave the objects in the cluster")
+	c.MarkFlagsMutuallyExclusive("keep-cluster", "kubeconfig")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		host, err := thisHost(*dry)
+		host, err := install.ThisHost(*dry)
 		if err != nil {
 			return failed("uninstall", err)
 		}
@@ -108,28 +108,6 @@ it by hand, or with its package.`,
 
 func installFlags(c *cobra.Command, o *install.Options) {
 	c.Flags().StringVar(&o.AdminConf, "kubeconfig", install.AdminConf, "an administrator's kubeconfig `file`")
-}
-
-// thisHost is the machine with its own tools. A dry run needs no more than the right to read.
-func thisHost(dry bool) (install.Host, error) {
-	if os.Geteuid() != 0 && !dry {
-		return install.Host{}, fmt.Errorf("it writes to /etc: run it with sudo, or add --dry-run: %w", fs.ErrPermission)
-	}
-	exe, err := os.Executable()
-	if err == nil {
-		exe, err = filepath.EvalSymlinks(exe)
-	}
-	if err != nil {
-		return install.Host{}, fmt.Errorf("find this binary: %w", err)
-	}
-	return install.Host{Binary: exe, Run: install.Execute, GroupID: func(name string) (int, bool) {
-		g, err := user.LookupGroup(name)
-		if err != nil {
-			return 0, false
-		}
-		id, err := strconv.Atoi(g.Gid)
-		return id, err == nil
-	}}, nil
 }
 
 // applySteps does the steps and prints each, or prints them all without doing them.
@@ -162,20 +140,23 @@ func notYetInForce(findings []doctor.Finding) bool {
 	return slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.About == "credential" && f.Level == doctor.LevelError })
 }
 
-// afterInstall checks what was installed and says what to type.
+// afterInstall checks what was installed, as the unit will, and says what to type.
 func afterInstall(c *cobra.Command, host install.Host) error {
 	out := c.OutOrStdout()
 	fmt.Fprintln(out)
-	cfg, err := load("")
-	findings := doctor.Check(c.Context(), cfg, err, false)
+	environment := host.UnitEnvironment()
+	findings, err := doctor.AsUnit(c.Context(), environment)
 	// An API server enforces a new policy some seconds after it was applied.
-	for began := time.Now(); notYetInForce(findings) && time.Since(began) < policyWithin; {
+	for began := time.Now(); err == nil && notYetInForce(findings) && time.Since(began) < policyWithin; {
 		select {
 		case <-c.Context().Done():
 			return failed("install", c.Context().Err())
 		case <-time.After(time.Second):
-			findings = doctor.Check(c.Context(), cfg, err, false)
+			findings, err = doctor.AsUnit(c.Context(), environment)
 		}
+	}
+	if err != nil {
+		return failed("install", fmt.Errorf("everything is installed, and check does not run as the unit's user: %w", err))
 	}
 	text.Findings(out, findings)
 	fmt.Fprintln(out)

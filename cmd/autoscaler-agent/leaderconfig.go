@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -56,9 +55,16 @@ The output holds no secret. Run the script as root on the machine, then install 
 	}
 	f := newLeaderFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if f.machine.endpoint == "" && f.format != "values" || f.machine.version == "" {
+			return usagef(c, "give --endpoint and --kubernetes-version, for example --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3")
+		}
+		if err := f.machine.readFiles(); err != nil {
+			return failed("leader-config", err)
+		}
 		out, err := f.render()
 		switch {
 		case err != nil:
+			return misused("leader-config", err)
 		case f.output != "":
 			_, err = atomicfile.Write(f.output, out, 0o600)
 		default:
@@ -109,17 +115,12 @@ func newLeaderFlags(c *cobra.Command) *leaderFlags {
 	return f
 }
 
+// render is what the flags ask for. f.machine.readFiles comes first.
 func (f *leaderFlags) render() ([]byte, error) {
-	if f.machine.endpoint == "" && f.format != "values" || f.machine.version == "" {
-		return nil, errors.New("give --endpoint and --kubernetes-version, for example --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3")
-	}
 	for _, name := range leader.OfTheCluster {
 		if f.join && f.flags.Changed(name) {
 			return nil, fmt.Errorf("--%s is the cluster's since its first machine: leave it out with --join", name)
 		}
-	}
-	if err := f.machine.readFiles(); err != nil {
-		return nil, err
 	}
 	s := f.spec
 	s.Machine = userdata.Spec{

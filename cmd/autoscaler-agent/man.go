@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 )
 
@@ -22,7 +24,7 @@ func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIRECTORY",
 		Short:   "Write a man page for each command",
-		Long:    "Write a man page of section 8 for each command. A missing directory is made.",
+		Long:    "Write a man page of section 8 for each command, and of section 5 for agent.env and groups.yaml. A missing directory is made.",
 		Example: `  autoscaler-agent man /usr/local/share/man/man8`,
 		Hidden:  true,
 		Args: func(c *cobra.Command, args []string) error {
@@ -40,6 +42,9 @@ func manCommand() *cobra.Command {
 			c.Root().DisableAutoGenTag = true
 			header := &doc.GenManHeader{Title: "AUTOSCALER-AGENT", Section: "8", Date: &date, Source: "autoscaler-agent " + build.Version, Manual: "autoscaler-agent"}
 			err = errors.Join(os.MkdirAll(args[0], 0o755), doc.GenManTree(c.Root(), header, args[0]))
+			for name, page := range config.ManPages(date, header.Source) {
+				err = errors.Join(err, os.WriteFile(filepath.Join(args[0], name), []byte(page), 0o644)) // #nosec G306 -- a page for everybody
+			}
 			if err != nil {
 				return failed("", fmt.Errorf("write man pages: %w", err))
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
@@ -43,6 +44,7 @@ Every deleted Node is kept in nodes/ of the state directory first.`,
 	c.Flags().StringVar(&r.uid, "uid", "", "`uid` of the deleted Node, where several had the name (default the newest)")
 	c.Flags().StringVar(&r.kubeconfig, "kubeconfig", "", "a `file` whose user may create and update Nodes (default KUBECONFIG, then "+adminConf+")")
 	c.Flags().StringVar(&r.stateDir, "state-dir", "", "the agent's state `directory` (default AUTOSCALER_STATE_DIR, then "+stateDir+")")
+	flagvalue.Against(c, "list", "force", "dry-run", "kubeconfig")
 	c.Args = func(c *cobra.Command, args []string) error {
 		if len(args) > 1 || len(args) == 0 && !r.list {
 			return usagef(c, "say which node: node restore NAME (node restore --list shows them)")

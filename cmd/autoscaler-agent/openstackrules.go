@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +9,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
 
 func openstackRulesCommand() *cobra.Command {
@@ -46,25 +45,12 @@ catalog: where an endpoint has a prefix (/compute/v2.1), so have the rules.`,
 			}
 			rules = magnum.AccessRules()
 		}
-		text, err := accessRules(rules)
+		list, err := text.AccessRules(rules)
 		if err != nil {
 			return failed("access rules", err)
 		}
-		fmt.Fprint(c.OutOrStdout(), text)
+		fmt.Fprint(c.OutOrStdout(), list)
 		return nil
 	}
 	return c
-}
-
-// accessRules writes one rule a line, as the manual shows them.
-func accessRules(rules []openstack.AccessRule) (string, error) {
-	lines := make([]string, len(rules))
-	for i, rule := range rules {
-		line, err := json.Marshal(rule)
-		if err != nil {
-			return "", err
-		}
-		lines[i] = "  " + strings.NewReplacer(`":"`, `": "`, `","`, `", "`).Replace(string(line))
-	}
-	return "[\n" + strings.Join(lines, ",\n") + "\n]\n", nil
 }

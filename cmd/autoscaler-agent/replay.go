@@ -1,10 +1,6 @@
 package main
 
 import (
-	"compress/gzip"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -43,6 +39,12 @@ directory. The exit code is 1 when a round is decided differently.`,
 	settings := c.Flags().StringArray("policy", nil, "decide with this `KEY=VALUE` instead of the recorded setting; may be repeated")
 	about := c.Flags().String("explain", "", "explain `KIND/NAME` as it was in the last round of the file")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := replay.JudgePolicy(*settings); err != nil {
+			return misused("replay", err)
+		}
+		if kind, name, _ := strings.Cut(*about, "/"); *about != "" && (kindOf(kind) == "" || name == "") {
+			return usagef(c, "--explain is %q: write KIND/NAME, for example pod/default/web-0", *about)
+		}
 		return replayFile(c, args[0], *settings, *about, *output)
 	}
 	return c
@@ -50,17 +52,17 @@ directory. The exit code is 1 when a round is decided differently.`,
 
 func replayFile(c *cobra.Command, file string, settings []string, about, format string) error {
 	if err := textfile.Check(file); err != nil {
-		return failed("replay", noRecording(err))
+		return failed("replay", replay.NoRecording(err))
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return failed("replay", noRecording(err))
+		return failed("replay", replay.NoRecording(err))
 	}
 	defer func() { _ = f.Close() }() // only read
 	rounds, err := replay.Rounds(f, settings)
 	code := exitOK
 	if err != nil { // of a torn file, the rounds before the tear are printed
-		code = printError(c.ErrOrStderr(), failed("replay", noRecording(err)))
+		code = printError(c.ErrOrStderr(), failed("replay", replay.NoRecording(err)))
 	}
 	out := c.OutOrStdout()
 	if about != "" && len(rounds) > 0 {
@@ -84,15 +86,4 @@ func replayFile(c *cobra.Command, file string, settings []string, about, format 
 		}
 	}
 	return ends(code, err)
-}
-
-// noRecording says where recordings come from.
-func noRecording(err error) error {
-	switch {
-	case errors.Is(err, io.EOF):
-		err = errors.New("the file is empty")
-	case errors.Is(err, gzip.ErrHeader):
-		err = errors.New("the file is no recording")
-	}
-	return fmt.Errorf("%w (autoscaler-agent status --record FILE makes one)", err)
 }

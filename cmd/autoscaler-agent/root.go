@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
@@ -35,8 +37,8 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 	root.CompletionOptions.DisableDefaultCmd = true // completion.go has ours
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
-		if err := flagvalue.Empty(c.Flags()); err != nil {
-			return usagef(c, "%v", err)
+		if err := errors.Join(flagvalue.Empty(c.Flags()), flagvalue.Exclusive(c.Flags()), flagvalue.Words(c)); err != nil {
+			return usagef(c, "%v", config.Flatten(err)[0])
 		}
 		return nil
 	}
@@ -85,6 +87,10 @@ func parent(c *cobra.Command) *cobra.Command {
 func execute(ctx context.Context, args []string, out, errout io.Writer) int {
 	root := newRoot()
 	if flag := flagvalue.Lost(root, args); flag != "" {
+		name, _, _ := strings.Cut(flag, "=")
+		if answer := flagvalue.OfAutoscaler(root, strings.TrimLeft(name, "-")); answer != "" {
+			return printError(errout, usagef(root, "%s %s", name, answer))
+		}
 		return printError(errout, usagef(root, "there is no flag %s (%s --help lists the commands)", flag, root.CommandPath()))
 	}
 	root.SetArgs(flagvalue.Spelled(root, args))

@@ -34,10 +34,7 @@ func runCommand() *cobra.Command {
 		if *envFile == "" && errors.Is(err, fs.ErrPermission) {
 			cfg, err = config.Load() // systemd has read the file, as root
 		}
-		if err == nil {
-			_, err = cfg.ReadGroupsFile() // a start with a broken one would only be repeated
-			err = errors.Join(cfg.CheckStateDir(), err)
-		}
+		err = errors.Join(err, cfg.CheckFiles()) // a start with broken ones would only be repeated
 		log := report.NewLogger(cfg.LogLevel, c.ErrOrStderr())
 		if err != nil {
 			log.SetLevel(logrus.ErrorLevel) // a wrong level must not hide this

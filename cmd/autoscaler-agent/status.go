@@ -31,7 +31,7 @@ func statusCommand() *cobra.Command {
 	record := c.Flags().String("record", "", "write the last rounds and a round of this moment to `file`, for replay")
 	html := c.Flags().String("html", "", "write the page of the last 24 hours to `file`, for a browser")
 	watch := c.Flags().Bool("watch", false, "print the status and the last 24 hours again every two seconds")
-	c.MarkFlagsMutuallyExclusive("record", "html", "watch")
+	c.MarkFlagsMutuallyExclusive("record", "html", "watch", "output")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		socketOf(socket, *envFile)
 		out := c.OutOrStdout()
@@ -40,8 +40,6 @@ func statusCommand() *cobra.Command {
 			return recordRounds(c.Context(), *socket, *record, out)
 		case *html != "":
 			return writePage(c.Context(), *socket, *html, out)
-		case *watch && *output != "table":
-			return usagef(c, "--watch prints a table: leave out --output %s", *output)
 		case *watch:
 			return watchStatus(c.Context(), *socket, out)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
 )
@@ -76,6 +77,9 @@ in the machines that the cloud knows, once for each.`,
 	life := c.Flags().Duration("for", time.Hour, "how `long` it lives, 48h at most")
 	instance := c.Flags().String("instance", "", "the `provider ID` of the one machine that it is for")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := bootstrap.JudgeLife(*life); err != nil {
+			return usagef(c, "--for is %s: %v", *life, err)
+		}
 		cfg, err := load(*envFile)
 		if err != nil {
 			return failed("configuration", err)

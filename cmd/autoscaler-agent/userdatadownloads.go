@@ -32,6 +32,9 @@ The table is what sha256sum -c reads; json and yaml have the publisher's address
 	output := outputFlag(c)
 	complete(c, "arch", fixed(userdata.Arches...))
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if f.version == "" {
+			return usagef(c, "give --kubernetes-version, for example --kubernetes-version v1.36.3")
+		}
 		if err := f.readFiles(); err != nil {
 			return failed("userdata downloads", err)
 		}
@@ -42,7 +45,7 @@ The table is what sha256sum -c reads; json and yaml have the publisher's address
 		}, "abcdef.0123456789abcdef")
 		list, err := userdata.DownloadsOf(spec)
 		if err != nil {
-			return failed("userdata downloads", err)
+			return misused("userdata downloads", err)
 		}
 		if done, err := printData(c.OutOrStdout(), *output, view.Downloads(list)); done || err != nil {
 			return err

@@ -50,6 +50,7 @@ func newUserdataFlags(c *cobra.Command) *userdataFlags {
 	f.flags.StringVar(&f.endpoint, "endpoint", "", "`host:port` of the API server (default JOIN_ENDPOINT)")
 	f.flags.StringVar(&f.attest, "attest", "", "`host:port` of the leader's attest listener, of several leaders each with commas: the machine proves there which instance it is and gets its join token, and the user data holds no secret (AWS only)")
 	f.flags.StringVar(&f.caFile, "ca-file", attest.AuthorityFile, "with --attest, `file` with the cluster's CA certificate, which signed the listener's")
+	c.MarkFlagsMutuallyExclusive("attest", "shared-token")
 	f.flags.StringVar(&f.dns, "cluster-dns", "", "comma-separated `addresses` of the cluster's DNS (default the cluster's own setting)")
 	f.flags.StringVar(&f.system, "os", "", "operating `system` of the image: "+strings.Join(userdata.Systems(), ", ")+" (default a script that finds out at boot)")
 	f.flags.StringVar(&f.arch, "arch", "", "`architecture` of the machines: amd64 or arm64 (default both)")

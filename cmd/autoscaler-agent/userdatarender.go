@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,15 +63,23 @@ with another value wins, with a warning.`,
 	}
 	f := newUserdataFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if f.flags.Changed("ca-file") && f.attest == "" {
+			return usagef(c, "--ca-file: only --attest uses it: give both or neither")
+		}
 		differs, err := f.reserve()
 		var script []byte
 		if err == nil {
 			script, err = f.render(c.Context())
 		}
 		for _, text := range differs {
+			if err != nil {
+				break // the mistake is what has to be read
+			}
 			fmt.Fprintf(c.ErrOrStderr(), "%s: warning: %s\n", c.CommandPath(), text)
 		}
 		switch {
+		case err != nil && f.typed(err):
+			return misused("userdata render", err)
 		case err != nil:
 		case f.output != "":
 			_, err = atomicfile.Write(f.output, script, 0o600)
@@ -147,6 +156,16 @@ func (f *userdataFlags) render(ctx context.Context) ([]byte, error) {
 	return userdata.Render(f.spec(join, token))
 }
 
+// typed tells whether a flag is at fault: not the join file, nor a file that cannot be read.
+func (f *userdataFlags) typed(err error) bool {
+	published := map[string]string{"join.token": "", "join.caCertHashes": "", "join.endpoint": "endpoint", "kubernetesVersion": "kubernetes-version"}
+	return slices.ContainsFunc(config.Flatten(err), func(e error) bool {
+		fault, ok := errors.AsType[userdata.Fault](e)
+		flag, inFile := published[fault.Field]
+		return ok && (!inFile || flag != "" && f.flags.Changed(flag))
+	})
+}
+
 // spec is what the flags ask for. f.readFiles comes first.
 func (f *userdataFlags) spec(join map[string]string, token string) userdata.Spec {
 	return userdata.Spec{
@@ -187,9 +206,6 @@ func (f *userdataFlags) readFiles() error {
 			return fmt.Errorf("read a hook: %w", err)
 		}
 		f.hooks[i] = text
-	}
-	if ca := f.flags.Lookup("ca-file"); ca != nil && ca.Changed && f.attest == "" {
-		return errors.New("--ca-file: only --attest uses it: give both or neither")
 	}
 	if f.attest != "" {
 		text, err := textfile.Read(f.caFile, mostText)

@@ -205,8 +205,8 @@ func TestUserdataPage(t *testing.T) {
 	}{
 		{[]string{"lint"}, 2, "name one file"},
 		{[]string{"lint", "/nonexistent"}, 1, "no such file"},
-		{[]string{"downloads", "--kubernetes-version", "v1.29.0"}, 1, "too old"},
-		{[]string{"downloads", "--kubernetes-version", "v1.36.99"}, 1, "give --checksum NAME/ARCH=SHA256"},
+		{[]string{"downloads", "--kubernetes-version", "v1.29.0"}, 2, "too old"},
+		{[]string{"downloads", "--kubernetes-version", "v1.36.99"}, 2, "give --checksum NAME/ARCH=SHA256"},
 		{[]string{"downloads", "--kubernetes-version", "v1.36.3", "--versions", "/nonexistent"}, 1, "make versions writes one"},
 		{[]string{"render", "--join-file", writeEnv(t, workerEnv), "--before-join", "/nonexistent"}, 1, "read a hook"},
 		{[]string{"render", "--join-file", writeEnv(t, workerEnv), "--checksum", "x"}, 2, "want KEY=VALUE"},

@@ -64,7 +64,7 @@ func TestDist(t *testing.T) {
 		{"usr/bin/autoscaler-agent", 0o755}, {"etc/autoscaler-agent/agent.env", 0o640}, {"etc/autoscaler-agent/", 0o750},
 		{"usr/lib/systemd/system/autoscaler-agent.service", 0o644}, {"usr/lib/sysusers.d/autoscaler-agent.conf", 0o644},
 		{"usr/lib/systemd/system/autoscaler-agent-renew.service", 0o644}, {"usr/lib/systemd/system/autoscaler-agent-renew.timer", 0o644},
-		{"usr/lib/tmpfiles.d/autoscaler-agent.conf", 0o644}, {"usr/share/man/man8/autoscaler-agent.8.gz", 0o644},
+		{"usr/lib/tmpfiles.d/autoscaler-agent.conf", 0o644}, {"usr/share/man/man8/autoscaler-agent.8.gz", 0o644}, {"usr/share/man/man5/agent.env.5.gz", 0o644},
 		{"usr/share/bash-completion/completions/autoscaler-agent", 0o644}, {"usr/share/autoscaler-agent/admission-policy.yaml", 0o644},
 		{"usr/share/doc/autoscaler-agent/copyright", 0o644},
 	} {
@@ -179,6 +179,7 @@ func packed(t *testing.T, archs ...string) map[string][]byte {
 		}
 	}
 	put("man/autoscaler-agent.8", []byte(".TH\n"))
+	put("man/agent.env.5", []byte(".TH\n"))
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		put("completion/"+shell, []byte("# "+shell+"\n"))
 	}

@@ -152,7 +152,7 @@ func (b *build) completions(stage string) error {
 }
 
 func (b *build) manual(stage string) error {
-	pages, err := filepath.Glob(filepath.Join(b.man, "*.8"))
+	pages, err := filepath.Glob(filepath.Join(b.man, "*.[58]"))
 	if err != nil || len(pages) == 0 {
 		return fmt.Errorf("no man pages in %s: make man writes them", b.man)
 	}
@@ -169,7 +169,7 @@ func (b *build) manual(stage string) error {
 		if err := z.Close(); err != nil {
 			return err
 		}
-		if err := b.put(stage, "usr/share/man/man8/"+filepath.Base(page)+".gz", packed.Bytes(), 0o644); err != nil {
+		if err := b.put(stage, "usr/share/man/man"+page[len(page)-1:]+"/"+filepath.Base(page)+".gz", packed.Bytes(), 0o644); err != nil {
 			return err
 		}
 	}

@@ -257,7 +257,7 @@ func (p *Provider) instance(m *ec2types.Instance) cluster.Instance {
 // A Node may be called by the private DNS name, its first label (the host name of
 // images that cut the domain, kubeadm's default), or the instance ID. Names known
 // only by formula follow kops' awsbootstrap/names.go and cloud-provider-aws'
-// docs/prerequisites.md.
+// page of prerequisites.
 func names(m *ec2types.Instance, region string) (nodeNames, all []string) {
 	id := aws.ToString(m.InstanceId)
 	if id == "" {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 )
 
 // judged are the types of this package whose Set judges an empty value: several values have no
@@ -30,6 +32,63 @@ func Empty(flags *pflag.FlagSet) (err error) {
 		}
 	})
 	return err
+}
+
+// exclusive is cobra's annotation of a flag with the sets of MarkFlagsMutuallyExclusive that it
+// is in, each set's names with spaces between them.
+const exclusive = "cobra_annotation_mutually_exclusive"
+
+// Words refuses a value that is none of the words that its flag is completed with.
+func Words(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		by, ok := c.GetFlagCompletionFunc(f.Name)
+		if !ok || err != nil {
+			return
+		}
+		if words, _ := by(c, nil, ""); !slices.Contains(words, f.Value.String()) {
+			err = fmt.Errorf("--%s is %q: use %s", f.Name, f.Value, strings.Join(words, ", "))
+		}
+	})
+	return err
+}
+
+// Against makes a flag exclude each of the others.
+func Against(c *cobra.Command, flag string, others ...string) {
+	for _, other := range others {
+		c.MarkFlagsMutuallyExclusive(flag, other)
+	}
+}
+
+// Exclusive names the flags that are given and exclude each other. cobra's own sentence about
+// them, which comes later, names flags that nobody gave.
+func Exclusive(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		for _, set := range f.Annotations[exclusive] {
+			var given []string
+			for _, name := range strings.Fields(set) {
+				if flags.Changed(name) {
+					given = append(given, "--"+name)
+				}
+			}
+			if err == nil && len(given) > 1 {
+				err = fmt.Errorf("%s exclude each other: give one of them", strings.Join(given, " and "))
+			}
+		}
+	})
+	return err
+}
+
+// OfAutoscaler answers a flag of Cluster Autoscaler on a command that reads the settings:
+// on the others a name that is nearly the same is likelier meant.
+func OfAutoscaler(c *cobra.Command, name string) string {
+	if c.HasParent() && c.Flags().Lookup("env-file") == nil {
+		return ""
+	}
+	answer := config.AnswerToFlag("--" + name)
+	if config.FromClusterAutoscaler("--"+name) != "" {
+		answer += "=VALUE into " + config.EnvFile
+	}
+	return answer
 }
 
 // Nearest is the flag that name may have been meant for, by the rules that

@@ -60,13 +60,16 @@ func Spelled(root *cobra.Command, args []string) []string {
 }
 
 // Fault puts what pflag says of a flag into one sentence with its remedy.
-func Fault(flags *pflag.FlagSet, command string, err error) string {
+func Fault(c *cobra.Command, err error) string {
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := missing.GetSpecifiedName()
-		if near := Nearest(flags, name); near != "" {
+		if answer := OfAutoscaler(c, name); answer != "" {
+			return dashed(name) + " " + answer
+		}
+		if near := Nearest(c.Flags(), name); near != "" {
 			return fmt.Sprintf("there is no flag --%s: did you mean --%s?", name, near)
 		}
-		return fmt.Sprintf("there is no flag %s (%s --help lists the flags)", dashed(name), command)
+		return fmt.Sprintf("there is no flag %s (%s --help lists the flags)", dashed(name), c.CommandPath())
 	}
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		var cause error = wrong.Unwrap()
@@ -80,7 +83,7 @@ func Fault(flags *pflag.FlagSet, command string, err error) string {
 		}
 		return fmt.Sprintf("%s is %q: %v", dashed(wrong.GetFlag().Name), wrong.GetValue(), cause)
 	}
-	return fmt.Sprintf("%v (%s --help has examples)", err, command)
+	return fmt.Sprintf("%v (%s --help has examples)", err, c.CommandPath())
 }
 
 func dashed(name string) string {

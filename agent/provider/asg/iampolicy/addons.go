@@ -28,7 +28,7 @@ func actions(prefix string, names ...string) []string {
 }
 
 // cloudController is what cloud-provider-aws calls in the version that leader-config applies,
-// which makes no routes. Its own page (docs/prerequisites.md) allows more, all of it on every
+// which makes no routes. Its own page of prerequisites allows more, all of it on every
 // resource of the account, and lacks the attributes of target groups. Writes are bound here to
 // the tag kubernetes.io/cluster/NAME, which it gives to all that it makes; kOps binds them to
 // its own tag. ec2:CreateTags on everything would let whoever has the role tag a stranger's
