@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -63,15 +64,30 @@ func filesAsUnit(ctx context.Context, cfg config.Config, offline bool) []Finding
 }
 
 // AsUnit is Check as the systemd unit would do it: as its user, with its environment and none of
-// this process. A shell's credentials say nothing about those of the unit.
+// this process: a shell's credentials say nothing about those of the unit. An API server enforces
+// a new policy some seconds after it was applied; it is waited for.
 func AsUnit(ctx context.Context, environment []string) ([]Finding, error) {
 	account, err := user.Lookup(UnitUser)
 	if err != nil {
 		return nil, err
 	}
 	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + account.HomeDir, "USER=" + account.Username, "LOGNAME=" + account.Username}
-	return runAs(ctx, account, append(env, environment...), []string{"check", "--output", "json"})
+	unenforced := func(f Finding) bool { return f.About == "credential" && f.Level == LevelError }
+	for began := time.Now(); ; {
+		out, err := runAs(ctx, account, append(env, environment...), []string{"check", "--output", "json"})
+		if err != nil || !slices.ContainsFunc(out, unenforced) || time.Since(began) > policyWithin {
+			return out, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
 }
+
+// policyWithin bounds the wait for the policies to be enforced.
+const policyWithin = 20 * time.Second
 
 // runAs runs this program as another user and reads the findings that it prints.
 func runAs(ctx context.Context, account *user.User, environment, args []string) ([]Finding, error) {

@@ -48,9 +48,6 @@ rights at all: only those that read an SSM parameter do.`,
 		if len(args) > 0 && args[0] == "worker" {
 			build = iampolicy.Worker
 		}
-		if err := foreign(c, args); err != nil {
-			return err
-		}
 		policy, err := build(o)
 		if err != nil {
 			return misused("policy", err)
@@ -59,19 +56,4 @@ rights at all: only those that read an SSM parameter do.`,
 		return nil
 	}
 	return c
-}
-
-// foreign refuses the flags that say nothing about the role.
-func foreign(c *cobra.Command, args []string) error {
-	if len(args) > 0 && args[0] == "worker" {
-		for _, name := range []string{"cluster", "groups", "launch-template", "cloud-controller", "ebs-csi"} {
-			if c.Flags().Changed(name) {
-				return usagef(c, "--%s is for leader, and the role is worker: leave one of them out", name)
-			}
-		}
-	}
-	if c.Flags().Changed("key-arn") && !c.Flags().Changed("parameter") {
-		return usagef(c, "--key-arn is the key of --parameter: give both or neither")
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -132,29 +131,11 @@ func applySteps(c *cobra.Command, steps []install.Step, format string, dry bool)
 	return errors.Join(err, printed)
 }
 
-// policyWithin bounds the wait for the policies to be enforced.
-const policyWithin = 20 * time.Second
-
-// notYetInForce tells whether the check of the credential found what no policy refused.
-func notYetInForce(findings []doctor.Finding) bool {
-	return slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.About == "credential" && f.Level == doctor.LevelError })
-}
-
 // afterInstall checks what was installed, as the unit will, and says what to type.
 func afterInstall(c *cobra.Command, host install.Host) error {
 	out := c.OutOrStdout()
 	fmt.Fprintln(out)
-	environment := host.UnitEnvironment()
-	findings, err := doctor.AsUnit(c.Context(), environment)
-	// An API server enforces a new policy some seconds after it was applied.
-	for began := time.Now(); err == nil && notYetInForce(findings) && time.Since(began) < policyWithin; {
-		select {
-		case <-c.Context().Done():
-			return failed("install", c.Context().Err())
-		case <-time.After(time.Second):
-			findings, err = doctor.AsUnit(c.Context(), environment)
-		}
-	}
+	findings, err := doctor.AsUnit(c.Context(), host.UnitEnvironment())
 	if err != nil {
 		return failed("install", fmt.Errorf("everything is installed, and check does not run as the unit's user: %w", err))
 	}

@@ -40,6 +40,8 @@ type Options struct {
 	CloudController, EBSCSI bool
 }
 
+var errNoParameter = errors.New("--key-arn is the key of --parameter: give both or neither")
+
 type policy struct {
 	Version   string
 	Statement []statement
@@ -60,6 +62,9 @@ type statement struct {
 // own role, which may pass any role to them, so that whoever changes a template that a group
 // launches as $Latest can start machines with every instance role of the account.
 func Leader(o Options) ([]byte, error) {
+	if o.KeyARN != "" && o.Parameter == "" {
+		return nil, errNoParameter
+	}
 	if o.ClusterName == "" && len(o.Groups) == 0 {
 		return nil, errors.New("leader policy: name the cluster (--cluster) or its groups (--groups): a policy without either would allow writes to every group of the account")
 	}
@@ -139,6 +144,17 @@ func (p policy) withAddons(o Options) ([]byte, error) {
 
 // Worker is the least that a worker needs to read its join information.
 func Worker(o Options) ([]byte, error) {
+	if o.KeyARN != "" && o.Parameter == "" {
+		return nil, errNoParameter
+	}
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"cluster", o.ClusterName != ""}, {"groups", len(o.Groups) > 0}, {"launch-template", len(o.LaunchTemplates) > 0}, {"cloud-controller", o.CloudController}, {"ebs-csi", o.EBSCSI}} {
+		if f.given {
+			return nil, fmt.Errorf("worker policy: --%s is for leader: leave it out", f.name)
+		}
+	}
 	if o.Parameter == "" {
 		return nil, errors.New("worker policy: name the SSM parameter (--parameter); a worker whose join information comes with its user data needs no policy")
 	}
