@@ -27,8 +27,16 @@ func SetInEnvFile(text, name, value string) (string, error) {
 }
 
 // JudgeSet tells what is wrong with values that are to be added to the environment file of the
-// unit. The process's environment has both afterwards.
+// unit. The process's environment is as before.
 func JudgeSet(pairs [][2]string) error {
+	before := os.Environ()
+	defer func() {
+		os.Clearenv()
+		for _, pair := range before {
+			name, value, _ := strings.Cut(pair, "=")
+			_ = os.Setenv(name, value) // it was set
+		}
+	}()
 	_, _, _ = loadEnvFile("") // what is wrong with the file is told by check
 	for _, p := range pairs {
 		if os.Getenv(p[0]) == "" {

@@ -65,6 +65,11 @@ func (c Config) OpenGroupsFile(log *logrus.Entry) (*groups.Live, error) {
 	return groups.Open(c.GroupsFile, sections(), c.Prices, log)
 }
 
+// OnlyGroupsFile is a configuration that says nothing but where groups.yaml is.
+func OnlyGroupsFile(path string) Config {
+	return Config{GroupsFile: path, Prices: groups.PricesComputed}
+}
+
 // ReadGroupsFile reads groups.yaml once, for a command.
 func (c Config) ReadGroupsFile() (groups.File, error) {
 	quiet := logrus.New()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 )
 
 // GroupsFile judges a groups.yaml alone: no setting is asked, so that it can be judged where it
@@ -18,7 +17,7 @@ func GroupsFile(path string) ([]Finding, error) {
 	if _, err := os.Stat(path); err != nil { // Config takes a missing file for an empty one
 		return nil, err
 	}
-	out := checkGroupsFile(config.Config{GroupsFile: path, Prices: groups.PricesComputed})
+	out := checkGroupsFile(config.OnlyGroupsFile(path))
 	if len(out) == 0 {
 		out = []Finding{{Level: LevelOK, About: "groups.yaml", Text: path + ": nothing is set"}}
 	}

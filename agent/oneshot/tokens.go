@@ -33,6 +33,9 @@ func CreateJoinToken(ctx context.Context, cfg config.Config, instance string, li
 	return bootstrap.Create(ctx, client, b, instance, life)
 }
 
+// JudgeTokenLife refuses a life that CreateJoinToken takes for none.
+func JudgeTokenLife(life time.Duration) error { return bootstrap.JudgeLife(life) }
+
 // RevokeJoinToken deletes one of the agent's tokens.
 func RevokeJoinToken(ctx context.Context, cfg config.Config, id string) error {
 	client, err := ownClient(ctx, cfg)

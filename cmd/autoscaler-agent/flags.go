@@ -24,7 +24,13 @@ func fixed(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// complete registers how the value of a flag is completed. The words are all that it takes.
+// words completes the value of a flag, and lets it be nothing else.
+func words(c *cobra.Command, flag string, list ...string) {
+	complete(c, flag, fixed(list...))
+	flagvalue.Limit(c, flag, list)
+}
+
+// complete registers how the value of a flag is completed.
 func complete(c *cobra.Command, flag string, by cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(flag, by); err != nil {
 		panic(err) // the flag was declared one line above
@@ -39,7 +45,7 @@ func envFileFlag(c *cobra.Command) *string {
 func outputFlag(c *cobra.Command) *string {
 	format := flagvalue.Output("table")
 	c.Flags().VarP(&format, "output", "o", "output `format`: table, json or yaml")
-	complete(c, "output", fixed(flagvalue.Outputs...))
+	words(c, "output", flagvalue.Outputs...)
 	return (*string)(&format)
 }
 

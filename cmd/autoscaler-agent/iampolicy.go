@@ -37,7 +37,7 @@ rights at all: only those that read an SSM parameter do.`,
 	c.Flags().StringVar(&o.ClusterName, "cluster", "", "the cluster's `name`: writes are allowed on groups tagged k8s.io/cluster-autoscaler/NAME")
 	c.Flags().StringSliceVar(&o.Groups, "groups", nil, "`names` of groups that writes are allowed on, separated by commas")
 	c.Flags().StringVar(&o.Partition, "partition", "aws", "AWS `partition`: aws, aws-cn or aws-us-gov")
-	complete(c, "partition", fixed("aws", "aws-cn", "aws-us-gov"))
+	words(c, "partition", "aws", "aws-cn", "aws-us-gov")
 	c.Flags().StringVar(&o.Parameter, "parameter", "", "`name` of the SSM parameter that join information is published as (AUTOSCALER_BOOTSTRAP_SSM_PARAMETER)")
 	c.Flags().StringVar(&o.KeyARN, "key-arn", "", "`ARN` of the KMS key of the parameter; none for the account's own")
 	c.Flags().StringSliceVar(&o.LaunchTemplates, "launch-template", nil, "`IDs` of launch templates that get new versions with the join values, separated by commas (AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATES)")

@@ -110,7 +110,7 @@ func newLeaderFlags(c *cobra.Command) *leaderFlags {
 		"os": {"debian", "ubuntu", "flatcar"}, "arch": userdata.Arches, "format": leader.Formats,
 		"network": leader.Networks, "cloud-controller": leader.CloudControllers, "key-algorithm": leader.KeyAlgorithms, "image-pull-policy": {"Never"},
 	} {
-		complete(c, name, fixed(values...))
+		words(c, name, values...)
 	}
 	return f
 }

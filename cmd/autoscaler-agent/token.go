@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
-	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
 )
@@ -77,7 +76,7 @@ in the machines that the cloud knows, once for each.`,
 	life := c.Flags().Duration("for", time.Hour, "how `long` it lives, 48h at most")
 	instance := c.Flags().String("instance", "", "the `provider ID` of the one machine that it is for")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := bootstrap.JudgeLife(*life); err != nil {
+		if err := oneshot.JudgeTokenLife(*life); err != nil {
 			return usagef(c, "--for is %s: %v", *life, err)
 		}
 		cfg, err := load(*envFile)

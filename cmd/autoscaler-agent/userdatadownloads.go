@@ -30,7 +30,7 @@ The table is what sha256sum -c reads; json and yaml have the publisher's address
 	f.flags.StringVar(&f.arch, "arch", "", "`architecture` of the machines: amd64 or arm64 (default both)")
 	f.downloadFlags()
 	output := outputFlag(c)
-	complete(c, "arch", fixed(userdata.Arches...))
+	words(c, "arch", userdata.Arches...)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if f.version == "" {
 			return usagef(c, "give --kubernetes-version, for example --kubernetes-version v1.36.3")

@@ -72,7 +72,7 @@ func newUserdataFlags(c *cobra.Command) *userdataFlags {
 	for name, values := range map[string][]string{
 		"cloud": userdata.Clouds(), "os": userdata.Systems(), "arch": userdata.Arches, "format": userdata.Formats(), "instance-store": userdata.InstanceStores,
 	} {
-		complete(c, name, fixed(values...))
+		words(c, name, values...)
 	}
 	return f
 }

@@ -43,8 +43,8 @@ or a secret would be given away.`,
 	server.Declare(c)
 	c.Flags().StringVar(&joinFile, "join-file", joinfile.Default, "`file` that the agent publishes, where it is: its JOIN_KUBERNETES_VERSION is the API server's version")
 	output := outputFlag(c)
-	complete(c, "cloud", fixed(userdata.Clouds()...))
-	complete(c, "os", fixed(userdata.Systems()...))
+	words(c, "cloud", userdata.Clouds()...)
+	words(c, "os", userdata.Systems()...)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		data, err := readFileOrInput(c, args[0])
 		if err == nil {

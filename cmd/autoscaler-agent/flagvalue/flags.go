@@ -38,14 +38,22 @@ func Empty(flags *pflag.FlagSet) (err error) {
 // is in, each set's names with spaces between them.
 const exclusive = "cobra_annotation_mutually_exclusive"
 
-// Words refuses a value that is none of the words that its flag is completed with.
+// limited is the annotation of a flag with the words that it takes.
+const limited = "autoscaler-agent/words"
+
+// Limit lets a flag take these words alone.
+func Limit(c *cobra.Command, flag string, words []string) {
+	f := c.Flags().Lookup(flag)
+	if f.Annotations == nil {
+		f.Annotations = map[string][]string{}
+	}
+	f.Annotations[limited] = words
+}
+
+// Words refuses a value that is none of the words that its flag takes.
 func Words(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
-		by, ok := c.GetFlagCompletionFunc(f.Name)
-		if !ok || err != nil {
-			return
-		}
-		if words, _ := by(c, nil, ""); !slices.Contains(words, f.Value.String()) {
+		if words := f.Annotations[limited]; words != nil && err == nil && !slices.Contains(words, f.Value.String()) {
 			err = fmt.Errorf("--%s is %q: use %s", f.Name, f.Value, strings.Join(words, ", "))
 		}
 	})

@@ -40,8 +40,6 @@ type Options struct {
 	CloudController, EBSCSI bool
 }
 
-var errNoParameter = errors.New("--key-arn is the key of --parameter: give both or neither")
-
 type policy struct {
 	Version   string
 	Statement []statement
@@ -62,9 +60,6 @@ type statement struct {
 // own role, which may pass any role to them, so that whoever changes a template that a group
 // launches as $Latest can start machines with every instance role of the account.
 func Leader(o Options) ([]byte, error) {
-	if o.KeyARN != "" && o.Parameter == "" {
-		return nil, errNoParameter
-	}
 	if o.ClusterName == "" && len(o.Groups) == 0 {
 		return nil, errors.New("leader policy: name the cluster (--cluster) or its groups (--groups): a policy without either would allow writes to every group of the account")
 	}
@@ -144,13 +139,10 @@ func (p policy) withAddons(o Options) ([]byte, error) {
 
 // Worker is the least that a worker needs to read its join information.
 func Worker(o Options) ([]byte, error) {
-	if o.KeyARN != "" && o.Parameter == "" {
-		return nil, errNoParameter
-	}
 	for _, f := range []struct {
 		name  string
 		given bool
-	}{{"cluster", o.ClusterName != ""}, {"groups", len(o.Groups) > 0}, {"launch-template", len(o.LaunchTemplates) > 0}, {"cloud-controller", o.CloudController}, {"ebs-csi", o.EBSCSI}} {
+	}{{"cluster", o.ClusterName != ""}, {"groups", len(o.Groups) > 0}, {"launch-template", len(o.LaunchTemplates) > 0}} {
 		if f.given {
 			return nil, fmt.Errorf("worker policy: --%s is for leader: leave it out", f.name)
 		}
@@ -181,6 +173,9 @@ var keyForm = regexp.MustCompile(`^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]*:key/[A-Z
 // ? for wildcards, and ${...} for a variable.
 func (o Options) literal(of string) error {
 	var errs []error
+	if o.KeyARN != "" && o.Parameter == "" {
+		errs = append(errs, fmt.Errorf("%s: --key-arn is the key of --parameter: give both or neither", of))
+	}
 	check := func(what, value, remedy string) {
 		if strings.ContainsAny(value, "*?$") || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 			errs = append(errs, fmt.Errorf("%s: %s %q: *, ? and $ have a meaning of their own in a policy, and a name has no blanks: %s", of, what, value, remedy))
