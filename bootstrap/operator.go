@@ -90,6 +90,7 @@ func listed(s *corev1.Secret, now time.Time) Listed {
 	}
 	return l
 }
+
 // JudgeLife refuses a life that no token of an operator may have.
 func JudgeLife(life time.Duration) error {
 	if life < time.Minute || life > maxTokenTTL {
