@@ -85,7 +85,7 @@ func Load() (Config, error) {
 	var c Config
 	err := process(&c)
 	c.Bootstrap.TokenGroups = c.JoinGroups() // they go by the mode of the join
-	open, swallowed := unclosed(os.Environ())
+	swallowed, open := unclosed(os.Environ())
 	err = errors.Join(err, unknown(os.Environ()), c.Validate())
 	return c, errors.Join(open, without(err, swallowed))
 }
@@ -129,7 +129,7 @@ func wordIn(text, name string) bool {
 
 // unclosed finds values that run over the end of their line, and values with other characters
 // that no setting has. Told are its own variables, and those that such a value swallowed.
-func unclosed(environ []string) (err error, told []string) {
+func unclosed(environ []string) (told []string, err error) {
 	var errs []error
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
@@ -152,7 +152,7 @@ func unclosed(environ []string) (err error, told []string) {
 			told = append(told, name)
 		}
 	}
-	return errors.Join(errs...), told
+	return told, errors.Join(errs...)
 }
 
 // KubeconfigPath is the kubeconfig to use: the configured one, KUBECONFIG, the

@@ -42,7 +42,7 @@ func loadEnvFile(path string) (faults error, meant []string, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("read environment file %s: %w", path, err)
 	}
-	faults, meant = p.faultsOf(path)
+	meant, faults = p.faultsOf(path)
 	before := map[string]bool{}
 	for _, v := range p.out {
 		if _, seen := before[v[0]]; !seen {

@@ -16,7 +16,7 @@ const mostFaults = 20
 
 // faultsOf joins the faults of the file path, nil where it has none, and names the variables
 // that the faulty lines were likely written for.
-func (p *envParser) faultsOf(path string) (faults error, meant []string) {
+func (p *envParser) faultsOf(path string) (meant []string, faults error) {
 	var errs []error
 	list, meant := p.faults()
 	for i, fault := range list {
@@ -26,7 +26,7 @@ func (p *envParser) faultsOf(path string) (faults error, meant []string) {
 		}
 		errs = append(errs, fmt.Errorf("%s:%w", path, fault))
 	}
-	return errors.Join(errs...), meant
+	return meant, errors.Join(errs...)
 }
 
 // faults are the lines that systemd skips, and the names that are no setting and were

@@ -45,7 +45,7 @@ func (e *EnvSeen) Changes() (level string, others []string, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", e.path, err)
 	}
-	if faults, _ := p.faultsOf(e.path); faults != nil {
+	if _, faults := p.faultsOf(e.path); faults != nil {
 		return "", nil, faults
 	}
 	before, now := last(e.vars), last(p.out)
