@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
+)
+
+// TestRollout: a new version of the launch template reaches every machine, one after the other by the budget, and no
+// Deployment has fewer Ready pods than its PodDisruptionBudget asks for at any moment. A version whose machines never join is
+// tried on one machine, and the others stay.
+func TestRollout(t *testing.T) {
+	t.Parallel() // it mostly waits
+	const machines, budget = 4, 1
+	s := newScene(t, nil)
+	s.start("AUTOSCALER_SCALING_DRIFT=true", "AUTOSCALER_SCALING_DISRUPTION_BUDGETS="+fmt.Sprint(budget), "AUTOSCALER_SCALING_UNNEEDED_FOR=3s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=1s",
+		"AUTOSCALER_SCALING_DELAY_AFTER_TAINT=500ms", "AUTOSCALER_SCALING_MAX_NODE_PROVISION_TIME=20s", "AUTOSCALER_SCALING_MAX_NODE_STARTUP_TIME=20s")
+	s.workers(world.Workers{Name: "workers", Max: 10})
+	const pods = 2 * machines
+	s.deploy("web", pods, "1500m", "64Mi")
+	s.until("web Running", func() bool { return s.running("web") == pods })
+	s.budget("web", 1)
+	s.until("the budget is known", func() bool { b := s.budgetOf("web"); return b != nil && b.Status.DesiredHealthy == pods-1 })
+
+	watched := s.watchWeb(pods - 1)
+	lt, _ := s.w.Cloud.LatestVersion("workers")
+	lt.ImageID = "ami-00000000000000002"
+	s.w.Cloud.PutLaunchTemplate(lt)
+	s.patient(10*time.Minute, "every machine has the new image", func() bool {
+		of := s.images()
+		return len(of) == 1 && of[lt.ImageID] == machines && s.running("web") == pods
+	})
+	least, most := watched()
+	if most > machines+budget {
+		t.Errorf("%d machines at once, with a budget of %d above %d", most, budget, machines)
+	}
+	if least < pods-1 {
+		t.Errorf("%d of %d pods were Ready at a moment, and the budget asks for %d", least, pods, pods-1)
+	}
+
+	lt.ImageID, lt.UserData = "ami-00000000000000003", "#!/bin/sh\nexit 1\n"
+	s.w.Cloud.PutLaunchTemplate(lt)
+	s.patient(5*time.Minute, "the rollout is halted", func() bool {
+		out, _ := s.command("explain", "group", "workers")
+		return strings.Contains(out, "[D31]") || strings.Contains(out, "halted")
+	})
+	s.patient(2*time.Minute, "the failed machine is gone", func() bool { of := s.images(); return len(of) == 1 && of["ami-00000000000000002"] == machines })
+	if n := s.running("web"); n != pods {
+		t.Errorf("%d of %d pods run", n, pods)
+	}
+}
+
+func (s *scene) budgetOf(name string) *policyv1.PodDisruptionBudget {
+	b, err := s.client.PolicyV1().PodDisruptionBudgets("default").Get(s.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// images counts the living machines of the cloud by the image that they were started from.
+func (s *scene) images() map[string]int {
+	out := map[string]int{}
+	for _, i := range s.w.Cloud.Instances() {
+		if i.State == "running" || i.State == "pending" {
+			out[i.ImageID]++
+		}
+	}
+	return out
+}
+
+// watchWeb follows the pods of web from outside until it is asked: the fewest that were Ready and not on their way out at
+// once, and the most machines.
+func (s *scene) watchWeb(desired int) func() (least, most int) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	least, most := desired+1, 0
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			list, err := s.client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+			if err != nil {
+				continue
+			}
+			ready := 0
+			for _, p := range list.Items {
+				for _, c := range p.Status.Conditions {
+					if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil {
+						ready++
+					}
+				}
+			}
+			total := 0
+			for _, n := range s.images() {
+				total += n
+			}
+			least, most = min(least, ready), max(most, total)
+		}
+	})
+	return func() (int, int) { cancel(); wg.Wait(); return least, most }
+}
+
+// patient is until for what takes longer than await.Limit: several machines, one after the other.
+func (s *scene) patient(limit time.Duration, what string, ok func() bool) {
+	s.t.Helper()
+	for began := time.Now(); !ok(); time.Sleep(500 * time.Millisecond) {
+		if time.Since(began) > limit {
+			s.t.Fatalf("waited %s in vain: %s; machines by image %v, %d pods run", limit, what, s.images(), s.running("web"))
+		}
+	}
+}
+
