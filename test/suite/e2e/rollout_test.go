@@ -124,4 +124,3 @@ func (s *scene) patient(limit time.Duration, what string, ok func() bool) {
 		}
 	}
 }
-
