@@ -50,7 +50,7 @@ func (r *rig) worker(t *testing.T, shell, instance string, programs ...string) *
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range append(programs, "curl", "sha256sum", "od", "sed", "cut", "tr", "cat", "date", "mkdir", "mv", "rm", "sleep", "base64", "grep", "timeout", "tail", "df") {
+	for _, p := range append(programs, "curl", "sha256sum", "od", "sed", "cut", "tr", "cat", "date", "mkdir", "mv", "rm", "sleep", "base64", "grep", "timeout", "tail", "df", "sort", "getent") {
 		at, err := exec.LookPath(p)
 		if err != nil {
 			t.Skipf("this host has no %s", p)
