@@ -48,7 +48,7 @@ func thiefRows() []csrRow {
 			n.Name = "by-hand-" + e.instance.ID
 			return n
 		}},
-		{name: "thief: as a Ready Node of another machine", rule: "J14", prepare: func(_ *testing.T, c *corpus, e *csrCase) { e.peers = append(e.peers, c.take()) },
+		{name: "thief: as a Ready Node of another machine", rule: "J14", or: "J13", prepare: func(_ *testing.T, c *corpus, e *csrCase) { e.peers = append(e.peers, c.take()) },
 			register: func(e *csrCase, n *corev1.Node) *corev1.Node {
 				n.Spec.ProviderID, n.Status.Conditions = subject{instance: e.peers[0]}.providerID(), ready
 				return n
