@@ -215,6 +215,10 @@ func (c *corpus) launch(t *testing.T) {
 		"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + world.ClusterName: ""})
 }
 
+// launchedFor is how long ago the corpus' machines were launched: long before every request, and within the time for which
+// the API server would still have the request that another agent approved (J13 holds the joins of older ones).
+const launchedFor = 50 * time.Minute
+
 // group launches n instances, each with addresses of its own below prefix, which random
 // ones are not, and older than every request. The group cannot grow or shrink, so that
 // the scaler has nothing to do.
@@ -233,7 +237,7 @@ func (c *corpus) group(t *testing.T, name string, n int, prefix string, tags map
 	})
 	for k := range list {
 		list[k] = c.rewire(t, list[k].ID, func(net *aws.Network) {
-			net.LaunchTime = time.Now().Add(-time.Hour)
+			net.LaunchTime = time.Now().Add(-launchedFor)
 			net.PrivateIP = fmt.Sprintf("%s.%d.%d", prefix, 1+k/250, 1+k%250)
 			net.PublicIP = strings.Replace(net.PrivateIP, "10.", "198.", 1)
 			net.IPv6 = "2001:db8::" + strings.ReplaceAll(net.PrivateIP, ".", ":")

@@ -147,7 +147,7 @@ func joinRows() []csrRow {
 		}},
 		{name: "join: machine launched later", rule: "J12", prepare: change(func(n *aws.Network) { n.LaunchTime = time.Now().Add(time.Hour) })},
 		{name: "join: machine launched long ago", rule: "J12", prepare: change(func(n *aws.Network) { n.LaunchTime = time.Now().Add(-3 * time.Hour) })},
-		{name: "join: Node of another machine in the way", rule: "J14", or: "J13", register: other,
+		{name: "join: Node of another machine in the way", rule: "J14", register: other,
 			prepare: func(_ *testing.T, c *corpus, e *csrCase) { e.peers = append(e.peers, c.take()) }},
 		{name: "join: Node that is Ready in the way", rule: "J13", register: func(e *csrCase, n *corev1.Node) *corev1.Node {
 			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}

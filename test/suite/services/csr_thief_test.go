@@ -48,7 +48,7 @@ func thiefRows() []csrRow {
 			n.Name = "by-hand-" + e.instance.ID
 			return n
 		}},
-		{name: "thief: as a Ready Node of another machine", rule: "J14", or: "J13", prepare: func(_ *testing.T, c *corpus, e *csrCase) { e.peers = append(e.peers, c.take()) },
+		{name: "thief: as a Ready Node of another machine", rule: "J14", prepare: func(_ *testing.T, c *corpus, e *csrCase) { e.peers = append(e.peers, c.take()) },
 			register: func(e *csrCase, n *corev1.Node) *corev1.Node {
 				n.Spec.ProviderID, n.Status.Conditions = subject{instance: e.peers[0]}.providerID(), ready
 				return n
@@ -210,7 +210,7 @@ func (c *corpus) thiefAsksBeside(t *testing.T) {
 	c.ask(t, e, "beside-thief", node)
 	c.ask(t, e, "beside-machine", node)
 	c.holds(t, "beside-machine", "J11")
-	if got := c.rename(t, 2, time.Now().Add(-time.Hour)); got.node != node {
+	if got := c.rename(t, 2, time.Now().Add(-launchedFor)); got.node != node {
 		t.Fatalf("the machine is called %s", got.node)
 	}
 	await.True(t, "one of the two is held by J16", func() bool {
@@ -237,7 +237,7 @@ func (c *corpus) thiefAsksBeside(t *testing.T) {
 // thiefAsksTwice: a machine has one certificate, by whichever of its names, also for the
 // key that it has.
 func (c *corpus) thiefAsksTwice(t *testing.T) {
-	e := c.rename(t, 3, time.Now().Add(-time.Hour))
+	e := c.rename(t, 3, time.Now().Add(-launchedFor))
 	a := c.joining(e)
 	a.key = newKey(elliptic.P256())
 	if err := c.send(t, "names-first", a); err != nil {
@@ -253,9 +253,9 @@ func (c *corpus) thiefAsksTwice(t *testing.T) {
 }
 
 // thiefAfterFailover: an agent that has nothing but the API server's word comes to lead,
-// an hour after the machine came. Its NotReady Node is all that tells of it.
+// most of an hour after the machine came. Its NotReady Node is all that tells of it.
 func (c *corpus) thiefAfterFailover(t *testing.T) {
-	e := c.rename(t, 4, time.Now().Add(-time.Hour))
+	e := c.rename(t, 4, time.Now().Add(-launchedFor))
 	c.ask(t, e, "failover-machine", e.node)
 	c.approves(t, "failover-machine")
 	if _, err := c.as(t, e.kubelet()).CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: e.node},
