@@ -13,6 +13,8 @@ var (
 	joinValueSteps string
 	//go:embed steps/join.sh
 	joinSteps string
+	//go:embed steps/joined.sh
+	joinedSteps string
 	//go:embed steps/makevalues.sh
 	makeValueSteps string
 )
@@ -43,7 +45,7 @@ func RenderJoin(s Spec) ([]byte, error) {
 	b.WriteString("config=" + JoinConfigurationFile + "\nmkdir -p /etc/kubernetes \"$state\"\n")
 	b.WriteString("join_config() {\ncat <<JOIN\n" + userdata.HereDocument(s.joinConfiguration()) + "JOIN\n}\n")
 	b.WriteString(hook("before-init", s.BeforeInit))
-	b.WriteString(joinSteps)
+	b.WriteString(joinSteps + readySteps + joinedSteps)
 	b.WriteString(s.vip(adminConf))
 	b.WriteString(hook("after-init", s.AfterInit))
 	b.WriteString(endSteps)

@@ -12,6 +12,9 @@ var (
 	programSteps string
 	//go:embed steps/init.sh
 	initSteps string
+	// readySteps wait for the API server, after an init as after a join.
+	//go:embed steps/ready.sh
+	readySteps string
 	//go:embed steps/end.sh
 	endSteps string
 )
@@ -54,7 +57,7 @@ func Render(s Spec) ([]byte, error) {
 	b.WriteString("state=" + stateDir + "\nconfig=" + ConfigurationFile + "\nmkdir -p /etc/kubernetes \"$state\"\ncat >\"$config\" <<'" + endOfFile + "'\n" + string(config) + endOfFile + "\n")
 	b.WriteString(s.vip(superAdminConf))
 	b.WriteString(hook("before-init", s.BeforeInit))
-	b.WriteString(initSteps)
+	b.WriteString(initSteps + readySteps)
 	b.WriteString(s.vip(adminConf))
 	b.WriteString("phase addons\n" + s.network(files) + s.cloudController(files) + s.metrics())
 	b.WriteString(hook("after-init", s.AfterInit))

@@ -14,13 +14,3 @@ if [ ! -e "$state/initialized" ]; then
   : >"$state/initialized"
   [ "$values" = - ] || rm -f "$values"
 fi
-KUBECONFIG=/etc/kubernetes/admin.conf
-export KUBECONFIG
-tries=60
-until kubectl get --raw /readyz >/dev/null 2>&1; do
-  tries=$((tries - 1))
-  [ "$tries" -gt 0 ] || die "reason=api-server"
-  sleep 2
-done
-# The token has done its work. The certificates in the Secret kubeadm-certs end with their own.
-[ -z "$JOIN_TOKEN" ] || kubectl -n kube-system delete secret "bootstrap-token-${JOIN_TOKEN%%.*}" --ignore-not-found >/dev/null || phase "warning reason=token-stays"
