@@ -7,7 +7,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// Differences are the properties in which a node is not what its group would start today, as cluster.Drift tells them: the
+// Differences are the properties in which a node is not what its group would start today, as State.Drift tells them: the
 // command nodes tells the same. They are worked out once a round for each group.
 func (r *Round) Differences(n *round.Node) []cluster.Difference {
 	g := &r.groups[n.Group]
@@ -17,12 +17,7 @@ func (r *Round) Differences(n *round.Node) []cluster.Difference {
 		for _, i := range g.members { // a node that has settled may show what the others lack, or lack it
 			r.Reached(r.Nodes[i].ReadySince.Add(cluster.SettledAfter))
 		}
-		g.differences = cluster.Drift(r.Groups[n.Group].NodeGroup, func(id cluster.InstanceID) *cluster.Node {
-			if i, is := r.ByName[r.Identity.Node[id]]; is {
-				return r.Nodes[i].Node
-			}
-			return nil
-		}, r.Snapshot.ControlPlaneVersion, r.Now)
+		g.differences = r.Drift(&r.Groups[n.Group])
 	}
 	return g.differences[n.Instance.ID]
 }

@@ -40,7 +40,7 @@ func (e *explainer) node() {
 	e.addReplacement(n)
 	if n.Group >= 0 {
 		f.Group, f.Instance, f.Phase = w.Groups[n.Group].ID, n.Instance.ID, n.Instance.Phase
-		f.Drift = e.driftOf(&w.Groups[n.Group])[n.Instance.ID]
+		f.Drift = w.Drift(&w.Groups[n.Group])[n.Instance.ID]
 	}
 	switch {
 	case n.Original != nil:

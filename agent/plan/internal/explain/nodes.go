@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -27,9 +28,7 @@ func Nodes(end Moment) decision.Nodes {
 	}
 	drift := map[cluster.InstanceID][]cluster.Difference{}
 	for i := range end.Groups {
-		for id, list := range e.driftOf(&end.Groups[i]) {
-			drift[id] = list
-		}
+		maps.Copy(drift, end.Drift(&end.Groups[i]))
 	}
 	for i := range end.Nodes {
 		n := &end.Nodes[i]
@@ -55,16 +54,6 @@ func Nodes(end Moment) decision.Nodes {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(b.Node, "")-cmp.Compare(a.Node, ""), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Instance, b.Instance))
 	})
 	return out
-}
-
-// driftOf is in what the machines of a group differ from what it would start today.
-func (e *explainer) driftOf(g *round.Group) map[cluster.InstanceID][]cluster.Difference {
-	return cluster.Drift(g.NodeGroup, func(id cluster.InstanceID) *cluster.Node {
-		if i, ok := e.end.ByName[e.end.Identity.Node[id]]; ok {
-			return e.end.Nodes[i].Node
-		}
-		return nil
-	}, e.end.Snapshot.ControlPlaneVersion, e.end.Now)
 }
 
 func nodeState(n *round.Node) string {

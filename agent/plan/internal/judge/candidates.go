@@ -72,7 +72,7 @@ func (j *model) waiting() map[int]int {
 
 // covers are the purchases that fill machine after machine with what is left on the nodes
 // that are there: of all groups; of those in some of the zones, where a zone without a node
-// is no domain (kp3272); and of one group as far as it goes.
+// is no domain; and of one group as far as it goes.
 // It costs coverLeft for all groups, for each choice of zones (up to 7 of three), and for 12
 // groups alone.
 func (j *model) covers() (out [][]int) {

@@ -33,3 +33,13 @@ func (w *State) instanceLate(g *Group, in *cluster.Instance, due time.Time) {
 	g.failed = append(g.failed, cluster.Failure{Cause: cluster.CauseNoJoin, Text: text, At: due})
 	g.Reapable = append(g.Reapable, Reapable{in, decision.RuleNoJoin, text})
 }
+
+// Drift is in what the machines of a group differ from what it would start today: cluster.Drift.
+func (w *State) Drift(g *Group) map[cluster.InstanceID][]cluster.Difference {
+	return cluster.Drift(g.NodeGroup, func(id cluster.InstanceID) *cluster.Node {
+		if i, is := w.ByName[w.Identity.Node[id]]; is {
+			return w.Nodes[i].Node
+		}
+		return nil
+	}, w.Snapshot.ControlPlaneVersion, w.Now)
+}
