@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"regexp"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
 var (
@@ -39,6 +41,16 @@ func Digest(text []byte) string {
 	})
 	sum := sha256.Sum256(withoutJoin(text))
 	return "sha256:" + hex.EncodeToString(sum[:8])
+}
+
+// Properties are what user data tells of the machines that it makes: its digest and, of the
+// agent's own, the version of Kubernetes.
+func Properties(text []byte) cluster.Spec {
+	out := cluster.Spec{cluster.PropertyUserData: Digest(text)}
+	if held, err := Read(text); err == nil && held.KubernetesVersion != "" {
+		out[cluster.PropertyKubernetes] = held.KubernetesVersion
+	}
+	return out
 }
 
 // withoutJoin empties what Digest leaves out.

@@ -11,9 +11,6 @@ import (
 // startup taints are gone by then, and labels that come late are there.
 const SettledAfter = 10 * time.Minute
 
-// PropertyKubelet is the property of the kubelet's version.
-const PropertyKubelet = "kubelet"
-
 // Expected are the labels and taints that a template's Nodes register with, as properties: they
 // stand in tags or in groups.yaml. Labels of Kubernetes' own domains are left out: no kubelet may
 // set them (NodeRestriction), but for those that tell where a machine is and of which type.
@@ -87,7 +84,7 @@ func (p *expectation) shown(n *Node) (value string, kept bool) {
 	if p.label != "" {
 		value, has := n.Labels[p.label]
 		if !has {
-			value = "none"
+			value = Unset
 		}
 		return value, has && value == p.value
 	}
@@ -96,7 +93,7 @@ func (p *expectation) shown(n *Node) (value string, kept bool) {
 			return t.Value, t.Value == p.value
 		}
 	}
-	return "none", false
+	return Unset, false
 }
 
 // Drift tells in what the members of a group differ from what the group would start today, by
@@ -166,32 +163,6 @@ func (n *Node) behind(expected []expectation, kubelet string) []Difference {
 		out = append(out, Difference{PropertyKubelet, n.KubeletVersion, kubelet})
 	}
 	return out
-}
-
-// MinorsBehind is how many minor versions a version of Kubernetes is older than another, negative
-// if it is newer; 0 where one of them is not understood.
-func MinorsBehind(version, than string) int {
-	if version == than {
-		return 0
-	}
-	major, minor, ok := minorOf(version)
-	other, newer, known := minorOf(than)
-	if !ok || !known || major != other {
-		return 0
-	}
-	return newer - minor
-}
-
-// minorOf reads "v1.36.3", also with what a distribution adds.
-func minorOf(version string) (major, minor int, ok bool) {
-	first, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
-	digits, _, _ := strings.Cut(rest, ".")
-	if end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
-		digits = digits[:end]
-	}
-	major, errMajor := strconv.Atoi(first)
-	minor, errMinor := strconv.Atoi(digits)
-	return major, minor, errMajor == nil && errMinor == nil
 }
 
 // String is "image: ami-1, wanted ami-2".

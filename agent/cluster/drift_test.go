@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 )
@@ -149,15 +148,6 @@ func TestExpected(t *testing.T) {
 		}
 		if _, kept := p.shown(&Node{}); kept {
 			t.Errorf("%s: a bare Node keeps it", p.name)
-		}
-	}
-}
-
-func TestMinorsBehind(t *testing.T) {
-	for text, want := range map[string]int{"v1.34.9 v1.36.3": 2, "v1.36.3 v1.34.9": -2, "v1.36.0-eks-1 v1.36.3": 0, "1.35 v1.36": 1, "v1.35+ v1.36.1": 1, "v2.1.0 v1.36.0": 0, "x v1.2": 0, "v1 v1.2": 0} {
-		version, than, _ := strings.Cut(text, " ")
-		if got := MinorsBehind(version, than); got != want {
-			t.Errorf("%s: %d, want %d", text, got, want)
 		}
 	}
 }

@@ -13,6 +13,17 @@ import (
 // the same source share one map.
 type Spec map[string]string
 
+// The properties that more than one package names.
+const (
+	PropertyUserData   = "user data"
+	PropertyKubernetes = "Kubernetes version"
+	PropertyKubelet    = "kubelet" // the version of a Node's kubelet
+)
+
+// Unset is the value of a property that the source does not set. It is told, so that a source
+// that no longer sets a property differs from one that did.
+const Unset = "none"
+
 // Difference is one property in which an instance is not what its group would start today.
 type Difference struct {
 	Property string `json:"property"`

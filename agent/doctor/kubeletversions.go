@@ -10,10 +10,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// skewAllowed is how many minor versions a kubelet may be older than the API server
-// (Kubernetes' version skew policy).
-const skewAllowed = 3
-
 // kubeletVersions counts the Nodes by the version of their kubelets and finds those that the
 // version skew policy does not allow beside the API server.
 func kubeletVersions(nodes []*cluster.Node, server string) []Finding {
@@ -27,7 +23,7 @@ func kubeletVersions(nodes []*cluster.Node, server string) []Finding {
 		switch behind := cluster.MinorsBehind(n.KubeletVersion, server); {
 		case behind < 0:
 			newer = append(newer, string(n.Name))
-		case behind > skewAllowed:
+		case behind > cluster.KubeletSkew:
 			old = append(old, string(n.Name))
 		}
 	}
@@ -43,7 +39,7 @@ func kubeletVersions(nodes []*cluster.Node, server string) []Finding {
 		}
 	}
 	bad(LevelError, newer, "are newer than the API server", "upgrade the control plane first: a kubelet must not be newer than the API server")
-	bad(LevelWarning, old, fmt.Sprintf("are more than %d minor versions older than the API server", skewAllowed), "replace them by machines with newer user data: Kubernetes supports no older kubelet")
+	bad(LevelWarning, old, fmt.Sprintf("are more than %d minor versions older than the API server", cluster.KubeletSkew), "replace them by machines with newer user data: Kubernetes supports no older kubelet")
 	return out
 }
 

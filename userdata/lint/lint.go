@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
@@ -113,9 +114,9 @@ type installed struct{ minor, line int }
 
 // skew judges the kubelet against the API server that it would join.
 func (l *linter) skew() {
-	server, known := userdata.MinorOf(l.APIServerVersion)
+	server, known := cluster.MinorOf(l.APIServerVersion)
 	kubelet, line := l.seen.minor, l.seen.line
-	if own, ok := userdata.MinorOf(l.Version); ok {
+	if own, ok := cluster.MinorOf(l.Version); ok {
 		kubelet, line = own, 0
 	}
 	if !known || kubelet < 0 {

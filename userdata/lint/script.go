@@ -6,6 +6,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
@@ -142,7 +143,7 @@ func (l *linter) kubeadm(text string) {
 }
 
 func (l *linter) minor(text string) int {
-	if n, ok := userdata.MinorOf(l.Version); ok {
+	if n, ok := cluster.MinorOf(l.Version); ok {
 		return n
 	}
 	for _, m := range kubernetesVersion.FindAllStringSubmatch(text, -1) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,8 +28,8 @@ const (
 
 // recorded are the properties in a server's metadata, by their keys.
 var recorded = map[string]string{
-	metaUserData:                               "user data",
-	"autoscaler-agent.source.kubernetes":       "Kubernetes version",
+	metaUserData:                               cluster.PropertyUserData,
+	"autoscaler-agent.source.kubernetes":       cluster.PropertyKubernetes,
 	"autoscaler-agent.source.boot-image":       "image",
 	"autoscaler-agent.source.boot-volume":      "boot volume",
 	"autoscaler-agent.source.networks":         "networks",
@@ -41,24 +42,18 @@ var recorded = map[string]string{
 // metadataLimit is the longest value that Nova takes.
 const metadataLimit = 255
 
-// none is the value of a property that the section does not set.
-const none = "none"
-
 // source is what the group's next server is started from. Networks, security groups and the
 // server group count as the section writes them: a name that is written as an ID is a change.
 // Metadata, labels and taints make no other machine.
 func source(g *section.Group, choices []flavors.Flavor, img images.Image, script []byte) cluster.Spec {
 	out := cluster.Spec{
-		"image": img.ID, "key pair": cmp.Or(g.Key, none), "boot volume": none, "server group": cmp.Or(g.ServerGroup, none),
-		"security groups": cmp.Or(strings.Join(slices.Sorted(slices.Values(g.SecurityGroups)), ", "), none),
-		"networks":        interfaces(g), "configuration drive": fmt.Sprint(g.ConfigDrive), "floating IP": cmp.Or(g.FloatingIP, none),
-		"user data": userdata.Digest(script),
+		"image": img.ID, "key pair": cmp.Or(g.Key, cluster.Unset), "boot volume": cluster.Unset, "server group": cmp.Or(g.ServerGroup, cluster.Unset),
+		"security groups": cmp.Or(strings.Join(slices.Sorted(slices.Values(g.SecurityGroups)), ", "), cluster.Unset),
+		"networks":        interfaces(g), "configuration drive": fmt.Sprint(g.ConfigDrive), "floating IP": cmp.Or(g.FloatingIP, cluster.Unset),
 	}
+	maps.Copy(out, userdata.Properties(script))
 	if v := g.BootVolume; v != nil {
 		out["boot volume"] = strings.TrimSpace(fmt.Sprintf("%d GiB %s", v.Size, v.Type))
-	}
-	if held, err := userdata.Read(script); err == nil && held.KubernetesVersion != "" {
-		out["Kubernetes version"] = held.KubernetesVersion
 	}
 	for name, value := range out {
 		out[name] = fitting(value)
@@ -94,7 +89,7 @@ func interfaces(g *section.Group) string {
 		}
 		out = append(out, text)
 	}
-	return cmp.Or(strings.Join(out, ", "), none)
+	return cmp.Or(strings.Join(out, ", "), cluster.Unset)
 }
 
 // fitting makes a value fit metadata.
@@ -120,7 +115,7 @@ func record(s cluster.Spec) map[string]string {
 // startedFrom is what a server was started from: what Nova tells of it, and what its metadata
 // recorded. typ is the name of its flavor.
 func (s *server) startedFrom(typ string) cluster.Spec {
-	out := cluster.Spec{"key pair": cmp.Or(s.KeyName, none)}
+	out := cluster.Spec{"key pair": cmp.Or(s.KeyName, cluster.Unset)}
 	if s.Metadata[metaSource] == sourceFormat {
 		for key, name := range recorded {
 			if value, told := s.Metadata[key]; told {

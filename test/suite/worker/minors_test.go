@@ -10,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
@@ -88,7 +89,7 @@ func TestOlderKubelet(t *testing.T) {
 
 // newerMinor is that of the newest API server that the asked kubelet may join, "" for its own.
 func newerMinor() string {
-	kubelet, ok := userdata.MinorOf(os.Getenv(controlplane.KubernetesEnv))
+	kubelet, ok := cluster.MinorOf(os.Getenv(controlplane.KubernetesEnv))
 	server := min(kubelet+3, userdata.NewestMinor)
 	if !ok || server == kubelet {
 		return ""

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -23,10 +24,6 @@ const (
 	PropertyType   = "instance type"
 	PropertySubnet = "subnet"
 )
-
-// none is the value of a property that a launch template leaves to AWS. It is told, so that a
-// version that no longer sets a property differs from one that did.
-const none = "none"
 
 // properties are the fields of a launch template that have a name of their own in a
 // cluster.Spec. Every other field is part of "other settings", but for unread.
@@ -71,7 +68,7 @@ func sourceOf(data *ec2types.ResponseLaunchTemplateData) cluster.Spec {
 	out := cluster.Spec{}
 	for name, list := range lists {
 		slices.Sort(list)
-		out[name] = cmp.Or(strings.Join(list, ", "), none)
+		out[name] = cmp.Or(strings.Join(list, ", "), cluster.Unset)
 	}
 	if data.InstanceType == "" {
 		delete(out, PropertyType)
@@ -83,21 +80,17 @@ func sourceOf(data *ec2types.ResponseLaunchTemplateData) cluster.Spec {
 	return out
 }
 
-// addUserData tells the digest of user data, and the version of Kubernetes that the agent's own
-// user data installs.
+// addUserData tells what the user data of a launch template does.
 func addUserData(to cluster.Spec, encoded string) {
-	to["user data"] = none
 	if encoded == "" {
+		to[cluster.PropertyUserData] = cluster.Unset
 		return
 	}
 	text, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
 	if err != nil {
 		text = []byte(encoded)
 	}
-	to["user data"] = userdata.Digest(text)
-	if held, err := userdata.Read(text); err == nil && held.KubernetesVersion != "" {
-		to["Kubernetes version"] = held.KubernetesVersion
-	}
+	maps.Copy(to, userdata.Properties(text))
 }
 
 // settings renders a value of the SDK as "Field=value" in an order that does not depend on the
