@@ -144,9 +144,9 @@ func (s shared) differs(other shared) (out []string) {
 		b[v.Name] = v.Value
 	}
 	for _, v := range beside(s.env, other.env) {
-		if x, ok := a[v.Name]; !ok || x != b[v.Name] {
-			out = append(out, v.Name)
-		} else if _, ok := b[v.Name]; !ok {
+		x, mine := a[v.Name]
+		y, theirs := b[v.Name]
+		if mine != theirs || x != y {
 			out = append(out, v.Name)
 		}
 	}

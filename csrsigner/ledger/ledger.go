@@ -111,6 +111,7 @@ func (l *Ledger) Gap(launched time.Time) string {
 		l.since.UTC().Format(time.RFC3339), launched.UTC().Format(time.RFC3339))
 }
 
+// Of is the certificate that an instance got; nil: none is known.
 func (l *Ledger) Of(id cluster.InstanceID) *rules.Issue {
 	l.mu.Lock()
 	defer l.mu.Unlock()
