@@ -37,7 +37,7 @@ func (w *world) node(name string) *node {
 
 // grow sets a group's target to a higher one.
 func (w *world) grow(g *group, to int, why string) {
-	w.log(fmt.Sprintf("%s grow %s %d->%d %s", w.clock.now.Format("15:04:05"), g.ID, g.Target, to, why))
+	w.log(fmt.Sprintf("%s grow %s %d->%d %s", w.clock.Now.Format("15:04:05"), g.ID, g.Target, to, why))
 	w.report.bought(w, g, to-g.Target)
 	g.Target = to
 	w.launch(g)
@@ -48,7 +48,7 @@ func (w *world) mark(n *node, on bool) {
 	w.untaint(n, cluster.TaintToBeDeleted)
 	n.object.Spec.Unschedulable, n.object.Annotations = on, nil
 	if on {
-		n.object.Spec.Taints = append(n.object.Spec.Taints, corev1.Taint{Key: cluster.TaintToBeDeleted, Value: fmt.Sprint(w.clock.now.Unix()), Effect: corev1.TaintEffectNoSchedule})
+		n.object.Spec.Taints = append(n.object.Spec.Taints, corev1.Taint{Key: cluster.TaintToBeDeleted, Value: fmt.Sprint(w.clock.Now.Unix()), Effect: corev1.TaintEffectNoSchedule})
 		n.object.Annotations = map[string]string{cluster.AnnotationCordoned: "true"}
 	} else {
 		w.kick(true)
@@ -63,7 +63,7 @@ func (w *world) soften(n *node, on bool) {
 	}
 	w.untaint(n, cluster.TaintDeletionCandidate)
 	if on {
-		n.object.Spec.Taints = append(n.object.Spec.Taints, corev1.Taint{Key: cluster.TaintDeletionCandidate, Value: fmt.Sprint(w.clock.now.Unix()), Effect: corev1.TaintEffectPreferNoSchedule})
+		n.object.Spec.Taints = append(n.object.Spec.Taints, corev1.Taint{Key: cluster.TaintDeletionCandidate, Value: fmt.Sprint(w.clock.Now.Unix()), Effect: corev1.TaintEffectPreferNoSchedule})
 	}
 	w.putNode(n)
 }
@@ -77,8 +77,8 @@ func (w *world) evict(p *pod) error {
 	if s.Budget && s.allowed < 1 {
 		return &refusal{"TooManyRequests", "the budget allows no disruption"}
 	}
-	w.log(fmt.Sprintf("%s evict %s from %s", w.clock.now.Format("15:04:05"), p.object.Name, p.object.Spec.NodeName))
-	if w.clock.now.After(w.from) {
+	w.log(fmt.Sprintf("%s evict %s from %s", w.clock.Now.Format("15:04:05"), p.object.Name, p.object.Spec.NodeName))
+	if w.clock.Now.After(w.from) {
 		w.report.Evictions++
 	}
 	runs := p.runs
@@ -106,12 +106,12 @@ func (w *world) terminate(m *machine, why string) error {
 	if m.group.Target <= m.group.Min {
 		return &refusal{"invalid", "the group is at its minimum"}
 	}
-	w.log(fmt.Sprintf("%s terminate %s %s %s", w.clock.now.Format("15:04:05"), m.group.ID, m.NodeNames[0], why))
+	w.log(fmt.Sprintf("%s terminate %s %s %s", w.clock.Now.Format("15:04:05"), m.group.ID, m.NodeNames[0], why))
 	m.group.Target--
-	m.group.removed = w.clock.now
-	m.Phase, m.ended = cluster.PhaseDeleting, w.clock.now
+	m.group.removed = w.clock.Now
+	m.Phase, m.ended = cluster.PhaseDeleting, w.clock.Now
 	w.report.ran(w, m)
 	w.launch(m.group) // the cloud keeps the target
-	w.clock.after(w.between(15*time.Second, 40*time.Second), func() { w.vanish(m) })
+	w.clock.After(w.between(15*time.Second, 40*time.Second), func() { w.vanish(m) })
 	return nil
 }

@@ -1,7 +1,6 @@
 package days
 
 import (
-	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -31,20 +30,10 @@ func TestMain(m *testing.M) {
 		os.Exit(answer())
 	}
 	flag.Parse()
-	os.Exit(withJudge(m))
-}
-
-func withJudge(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "days-")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		judgeProgram, err = oracle.BuildJudge(context.Background(), dir)
-	}
-	if err != nil {
-		os.Stderr.WriteString(err.Error() + "\n")
-		return 1
-	}
-	return m.Run()
+	os.Exit(oracle.WithJudge(func(program string) int {
+		judgeProgram = program
+		return m.Run()
+	}))
 }
 
 // policy is that of an agent with some settings (AUTOSCALER_SCALING_*), and else its defaults.

@@ -142,7 +142,7 @@ func (w *world) create(s *service, runs time.Duration) {
 		w.sets = append(w.sets, s.set)
 	}
 	uid := w.uid()
-	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: s.Name + "-" + string(uid), UID: uid, Labels: labels, CreationTimestamp: metav1.Time{Time: w.clock.now},
+	o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: s.Name + "-" + string(uid), UID: uid, Labels: labels, CreationTimestamp: metav1.Time{Time: w.clock.Now},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: s.set.Name, UID: s.set.UID, Controller: new(true)}}},
 		Spec: corev1.PodSpec{SchedulerName: corev1.DefaultSchedulerName, TerminationGracePeriodSeconds: new(int64(30)), Containers: []corev1.Container{{Name: "c",
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(s.Milli, resource.DecimalSI),
@@ -183,7 +183,7 @@ func (w *world) fail(p *pod) {
 		return
 	}
 	p.tried = true
-	p.object.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.Time{Time: w.clock.now}}}
+	p.object.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.Time{Time: w.clock.Now}}}
 	w.putPod(p)
 }
 
@@ -194,14 +194,14 @@ func (w *world) bind(p *pod, n *node) {
 	n.pods = append(n.pods, p)
 	w.report.waited(w, p)
 	w.putPod(p)
-	w.clock.after(w.between(5*time.Second, 20*time.Second), func() {
+	w.clock.After(w.between(5*time.Second, 20*time.Second), func() {
 		if !p.deleting {
 			p.ready = true
 			w.reconcile(p.service)
 		}
 	})
 	if p.service.Job {
-		w.clock.after(p.runs, func() {
+		w.clock.After(p.runs, func() {
 			if !p.deleting {
 				w.drop(p)
 			}
@@ -220,9 +220,9 @@ func (w *world) remove(p *pod) {
 		w.drop(p)
 		return
 	}
-	p.object.DeletionTimestamp = &metav1.Time{Time: w.clock.now.Add(30 * time.Second)}
+	p.object.DeletionTimestamp = &metav1.Time{Time: w.clock.Now.Add(30 * time.Second)}
 	w.putPod(p)
-	w.clock.after(w.between(time.Second, 10*time.Second), func() { w.drop(p) })
+	w.clock.After(w.between(time.Second, 10*time.Second), func() { w.drop(p) })
 }
 
 // drop ends a pod object.

@@ -41,17 +41,17 @@ func Ours(name string, policy decision.Policy, unpriced bool) Scaler {
 }
 
 func (a *agent) start(w *world) {
-	a.until = w.clock.now.Add(calm)
+	a.until = w.clock.Now.Add(calm)
 	a.arm(w)
 }
 
 // came: the agent reads the cloud every two seconds while machines come or go.
 func (a *agent) came(w *world) {
-	w.clock.after(w.between(time.Millisecond, 2*time.Second), func() { a.moved(w, store.Soon) })
+	w.clock.After(w.between(time.Millisecond, 2*time.Second), func() { a.moved(w, store.Soon) })
 }
 
 func (a *agent) moved(w *world, u store.Urgency) {
-	now := w.clock.now
+	now := w.clock.Now
 	switch u {
 	case store.Soon:
 		if a.first.IsZero() {
@@ -85,7 +85,7 @@ func (a *agent) arm(w *world) {
 	}
 	a.turn++
 	turn := a.turn
-	w.clock.at(due, func() {
+	w.clock.At(due, func() {
 		if turn == a.turn && !a.acting {
 			a.round(w)
 		}
@@ -95,10 +95,10 @@ func (a *agent) arm(w *world) {
 // snapshot is what the agent sees.
 func (a *agent) snapshot(w *world) cluster.Snapshot {
 	s, _, _ := w.store.Snapshot(-1)
-	s.Now, s.Outcomes = w.clock.now, a.outcomes
+	s.Now, s.Outcomes = w.clock.Now, a.outcomes
 	for _, g := range w.groups {
 		shown := g.NodeGroup
-		shown.ReadAt = w.clock.now
+		shown.ReadAt = w.clock.Now
 		if a.unpriced {
 			shown.Price, shown.PriceSource = 0, ""
 		}
@@ -118,13 +118,13 @@ func (a *agent) round(w *world) {
 	p, memory := a.engine.Decide(s, a.memory, a.policy)
 	w.report.decided(w, usage()-before)
 	a.memory = memory
-	a.until = w.clock.now.Add(idle)
+	a.until = w.clock.Now.Add(idle)
 	if len(p.Actions) > 0 {
-		a.until = w.clock.now.Add(calm)
+		a.until = w.clock.Now.Add(calm)
 	}
 	if !p.Wake.IsZero() {
 		wake := p.Wake
-		if least := w.clock.now.Add(quiet); wake.Before(least) {
+		if least := w.clock.Now.Add(quiet); wake.Before(least) {
 			wake = least
 		}
 		a.until = earliest(a.until, wake)
@@ -134,7 +134,7 @@ func (a *agent) round(w *world) {
 		return
 	}
 	a.acting = true
-	w.clock.after(w.between(80*time.Millisecond, 500*time.Millisecond), func() { // calls take their time
+	w.clock.After(w.between(80*time.Millisecond, 500*time.Millisecond), func() { // calls take their time
 		a.acting = false
 		for _, x := range p.Actions {
 			a.act(w, x)
@@ -145,7 +145,7 @@ func (a *agent) round(w *world) {
 
 // act carries an action out, with the checks of agent/act, and remembers what became of it.
 func (a *agent) act(w *world, x decision.Action) {
-	o := cluster.Outcome{At: w.clock.now}
+	o := cluster.Outcome{At: w.clock.Now}
 	var err error
 	switch x := x.(type) {
 	case decision.Grow:
@@ -156,11 +156,11 @@ func (a *agent) act(w *world, x decision.Action) {
 			w.grow(g, x.To, fmt.Sprintf("for %d pods [%s] %s", len(x.Pods)+x.Expected, x.Rule, x.Why))
 		}
 	case decision.Cordon:
-		w.log(fmt.Sprintf("%s %s", w.clock.now.Format("15:04:05"), x))
+		w.log(fmt.Sprintf("%s %s", w.clock.Now.Format("15:04:05"), x))
 		a.mark(w, x.Node, true)
 		return
 	case decision.Uncordon:
-		w.log(fmt.Sprintf("%s %s", w.clock.now.Format("15:04:05"), x))
+		w.log(fmt.Sprintf("%s %s", w.clock.Now.Format("15:04:05"), x))
 		a.mark(w, x.Node, false)
 		return
 	case decision.SoftTaint:
@@ -179,7 +179,7 @@ func (a *agent) act(w *world, x decision.Action) {
 	}
 	if r, ok := err.(*refusal); ok {
 		o.Kind, o.Error = r.kind, r.text
-		w.log(fmt.Sprintf("%s %s: %s", w.clock.now.Format("15:04:05"), x, r.text))
+		w.log(fmt.Sprintf("%s %s: %s", w.clock.Now.Format("15:04:05"), x, r.text))
 	}
 	a.outcomes = append(a.outcomes, o)
 }

@@ -83,10 +83,10 @@ func (x *program) Close() error { return x.peer.Close() }
 func (*program) moved(*world, store.Urgency) {}
 func (*program) came(*world)                 {}
 
-func (x *program) start(w *world) { x.ask(w, w.clock.now.Add(scanInterval)) }
+func (x *program) start(w *world) { x.ask(w, w.clock.Now.Add(scanInterval)) }
 
 func (x *program) ask(w *world, at time.Time) {
-	w.clock.at(at, func() {
+	w.clock.At(at, func() {
 		var a Acts
 		if err := x.peer.Exchange(x.moment(w), &a); err != nil {
 			w.failed = err
@@ -103,15 +103,15 @@ func (x *program) ask(w *world, at time.Time) {
 				x.refused = append(x.refused, fmt.Sprintf("%+v: %s", act, err))
 			}
 		}
-		if !a.Next.After(w.clock.now) {
-			a.Next = w.clock.now.Add(scanInterval)
+		if !a.Next.After(w.clock.Now) {
+			a.Next = w.clock.Now.Add(scanInterval)
 		}
 		x.ask(w, a.Next)
 	})
 }
 
 func (x *program) moment(w *world) *Moment {
-	m := &Moment{Day: fmt.Sprint(w.day.Kind, w.day.Seed), Now: w.clock.now, Refused: x.refused}
+	m := &Moment{Day: fmt.Sprint(w.day.Kind, w.day.Seed), Now: w.clock.Now, Refused: x.refused}
 	for _, g := range w.groups {
 		o := MomentGroup{ID: string(g.ID), Price: g.Price, Min: g.Min, Max: g.Max, Target: g.Target, Template: nodeOf(&g.Template, string(g.ID))}
 		for _, i := range g.machines {

@@ -35,21 +35,21 @@ type Report struct {
 
 // waited notes how long a pod waited for its node.
 func (r *Report) waited(w *world, p *pod) {
-	if w.clock.now.After(w.from) {
+	if w.clock.Now.After(w.from) {
 		made := p.object.CreationTimestamp.Time
 		if made.Before(w.from) {
 			made = w.from
 		}
-		r.Waits = append(r.Waits, w.clock.now.Sub(made))
+		r.Waits = append(r.Waits, w.clock.Now.Sub(made))
 	}
 }
 
 func (r *Report) bought(w *world, g *group, n int) {
-	if w.clock.now.Before(w.from) {
+	if w.clock.Now.Before(w.from) {
 		return
 	}
 	r.Started += n
-	if !g.removed.IsZero() && w.clock.now.Sub(g.removed) <= again {
+	if !g.removed.IsZero() && w.clock.Now.Sub(g.removed) <= again {
 		r.Again += n
 	}
 }
@@ -58,7 +58,7 @@ func (r *Report) bought(w *world, g *group, n int) {
 func (r *Report) ran(w *world, m *machine) {
 	since, until := m.Created, m.ended
 	if until.IsZero() {
-		until = w.clock.now
+		until = w.clock.Now
 		r.End += m.group.Price
 	} else if until.After(w.from) {
 		r.Removed++
@@ -102,7 +102,7 @@ func (w *world) bound() float64 {
 	}
 	s := store.FromObjects(store.Objects{Pods: pods})
 	pools, zones := make([]string, len(w.groups)), make([]string, len(w.groups))
-	s.Now, s.Groups = w.clock.now, w.day.Groups
+	s.Now, s.Groups = w.clock.Now, w.day.Groups
 	for i := range pools {
 		pools[i], zones[i] = "main", "a"
 	}
@@ -243,7 +243,7 @@ func usage() time.Duration {
 
 // decided adds a decision.
 func (r *Report) decided(w *world, took time.Duration) {
-	if w.clock.now.After(w.from) {
+	if w.clock.Now.After(w.from) {
 		r.Decisions++
 		r.CPU += took
 	}

@@ -51,7 +51,7 @@ func (*autoscaler) moved(*world, store.Urgency) {}
 func (*autoscaler) came(*world)                 {}
 
 func (a *autoscaler) start(w *world) {
-	w.clock.after(scanInterval, func() {
+	w.clock.After(scanInterval, func() {
 		before := usage()
 		a.scan(w)
 		w.report.decided(w, usage()-before)
@@ -125,7 +125,7 @@ func (a *autoscaler) place(rooms []*room, s size, may func(*room) bool) *room {
 
 // scan is one RunOnce.
 func (a *autoscaler) scan(w *world) {
-	now := w.clock.now
+	now := w.clock.Now
 	var waiting []*pod
 	for _, p := range w.pods { // those of nodes that are being drained count as unschedulable ones
 		if p.node == nil && p.tried || p.node != nil && a.going[p.node] && !p.deleting {
@@ -206,7 +206,7 @@ func estimate(g *group, waiting []*pod) (machines int, waste float64) {
 // update is the planner's UpdateClusterState: which nodes are unneeded, and since when. What one
 // removal moves is there for the next.
 func (a *autoscaler) update(w *world, rooms []*room) {
-	now := w.clock.now
+	now := w.clock.Now
 	real := slices.DeleteFunc(slices.Clone(rooms), func(r *room) bool { return r.node == nil })
 	byNode := map[*node]*room{}
 	for _, r := range real {

@@ -10,7 +10,7 @@ import (
 // scaleDown begins to delete what has been unneeded for long enough: empty nodes first, within the
 // limits of what goes at once. It returns how many.
 func (a *autoscaler) scaleDown(w *world) (began int) {
-	now, drains := w.clock.now, 0
+	now, drains := w.clock.Now, 0
 	for _, drained := range a.going {
 		if drained {
 			drains++
@@ -32,12 +32,12 @@ func (a *autoscaler) scaleDown(w *world) (began int) {
 			a.going[n] = !empty
 			began++
 			w.mark(n, true)
-			w.clock.after(caAfterTaint, func() {
+			w.clock.After(caAfterTaint, func() {
 				if empty {
 					a.end(w, n)
 					return
 				}
-				a.drain(w, n, a.movable(n), w.clock.now.Add(caEvictFor))
+				a.drain(w, n, a.movable(n), w.clock.Now.Add(caEvictFor))
 			})
 		}
 	}
@@ -49,9 +49,9 @@ func (a *autoscaler) drain(w *world, n *node, pods []*pod, until time.Time) {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(p *pod) bool { return w.evict(p) == nil })
 	switch {
 	case len(pods) == 0:
-		a.await(w, n, w.clock.now.Add(caGraceAndAllowed))
-	case w.clock.now.Before(until):
-		w.clock.after(caEvictRetry, func() { a.drain(w, n, pods, until) })
+		a.await(w, n, w.clock.Now.Add(caGraceAndAllowed))
+	case w.clock.Now.Before(until):
+		w.clock.After(caEvictRetry, func() { a.drain(w, n, pods, until) })
 	default:
 		a.fail(w, n)
 	}
@@ -62,8 +62,8 @@ func (a *autoscaler) await(w *world, n *node, until time.Time) {
 	switch {
 	case len(n.pods) == 0:
 		a.end(w, n)
-	case w.clock.now.Before(until):
-		w.clock.after(caWaitGone, func() { a.await(w, n, until) })
+	case w.clock.Now.Before(until):
+		w.clock.After(caWaitGone, func() { a.await(w, n, until) })
 	default:
 		a.fail(w, n)
 	}
@@ -81,7 +81,7 @@ func (a *autoscaler) end(w *world, n *node) {
 // fail gives a node back.
 func (a *autoscaler) fail(w *world, n *node) {
 	delete(a.going, n)
-	a.lastFailure = w.clock.now
+	a.lastFailure = w.clock.Now
 	w.mark(n, false)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
 	"github.com/autoscaler-agent/autoscaler-agent/test/judge/oracle"
+	"github.com/autoscaler-agent/autoscaler-agent/test/judge/simtime"
 )
 
 // scaler decides. It is told of what changes, and acts by the world's methods.
@@ -33,7 +34,7 @@ type world struct {
 	day    *Day
 	judge  *oracle.Judge
 	r      *rand.Rand
-	clock  clock
+	clock  simtime.Clock
 	from   time.Time // what happens before is not counted
 	scaler scaler
 	store  *store.Store // what the agent's informers have; nil: the scaler reads the world itself
@@ -78,7 +79,7 @@ type node struct {
 // Play lets a scaler play a day.
 func Play(j *oracle.Judge, day *Day, s Scaler) (Report, error) {
 	w := &world{day: day, judge: j, r: rand.New(rand.NewPCG(day.Seed, 0x3a7)), log: s.Log}
-	w.clock.now, w.from = begin, begin.Add(warmUp)
+	w.clock.Now, w.from = begin, begin.Add(warmUp)
 	if w.log == nil {
 		w.log = func(string) {}
 	}
@@ -97,9 +98,9 @@ func Play(j *oracle.Judge, day *Day, s Scaler) (Report, error) {
 	}
 	w.scaler.start(w)
 	for i := range day.Demand {
-		w.clock.at(begin.Add(day.Demand[i].At), func() { w.demand(&day.Demand[i]) })
+		w.clock.At(begin.Add(day.Demand[i].At), func() { w.demand(&day.Demand[i]) })
 	}
-	w.clock.run(begin.Add(length), func() bool { return w.failed != nil })
+	w.clock.Run(begin.Add(length), func() bool { return w.failed != nil })
 	if w.failed != nil {
 		return w.report, fmt.Errorf("day %s, seed %d: %w", day.Kind, day.Seed, w.failed)
 	}
@@ -119,7 +120,7 @@ func (w *world) uid() types.UID {
 
 // launch lets the cloud start what a group lacks to its target.
 func (w *world) launch(g *group) {
-	w.clock.after(w.between(time.Second, 5*time.Second), func() {
+	w.clock.After(w.between(time.Second, 5*time.Second), func() {
 		live := 0
 		for _, m := range g.machines {
 			if m.ended.IsZero() {
@@ -137,25 +138,25 @@ func (w *world) launch(g *group) {
 func (w *world) boot(g *group) {
 	w.serial++
 	name := fmt.Sprintf("ip-%06d", w.serial)
-	m := &machine{group: g, Instance: cluster.Instance{ID: cluster.InstanceID("aws:///a/i-" + name), Phase: cluster.PhasePending, Created: w.clock.now, Zone: "a", Member: true,
+	m := &machine{group: g, Instance: cluster.Instance{ID: cluster.InstanceID("aws:///a/i-" + name), Phase: cluster.PhasePending, Created: w.clock.Now, Zone: "a", Member: true,
 		NodeNames: []string{name}, Names: []string{name}}}
 	g.machines = append(g.machines, m)
 	ready := w.between(60*time.Second, 105*time.Second)
-	w.clock.after(12*time.Second, func() {
+	w.clock.After(12*time.Second, func() {
 		if m.Phase == cluster.PhasePending {
 			m.Phase = cluster.PhaseRunning
 		}
 	})
-	w.clock.after(ready-10*time.Second, func() {
+	w.clock.After(ready-10*time.Second, func() {
 		if m.ended.IsZero() {
 			w.register(m, name)
 		}
 	})
-	w.clock.after(ready, func() {
+	w.clock.After(ready, func() {
 		if m.node != nil && m.ended.IsZero() {
 			m.node.ready = true
 			w.untaint(m.node, corev1.TaintNodeNotReady)
-			m.node.object.Status.Conditions = condition(corev1.ConditionTrue, w.clock.now)
+			m.node.object.Status.Conditions = condition(corev1.ConditionTrue, w.clock.Now)
 			w.putNode(m.node)
 			w.kick(true)
 		}
@@ -168,9 +169,9 @@ func condition(s corev1.ConditionStatus, since time.Time) []corev1.NodeCondition
 
 func (w *world) register(m *machine, name string) {
 	o := nodeOf(&m.group.Template, name)
-	o.UID, o.CreationTimestamp, o.Spec.ProviderID = w.uid(), metav1.Time{Time: w.clock.now}, string(m.ID)
+	o.UID, o.CreationTimestamp, o.Spec.ProviderID = w.uid(), metav1.Time{Time: w.clock.Now}, string(m.ID)
 	o.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
-	o.Status.Conditions = condition(corev1.ConditionFalse, w.clock.now)
+	o.Status.Conditions = condition(corev1.ConditionFalse, w.clock.Now)
 	m.node = &node{object: o, machine: m}
 	w.nodes = append(w.nodes, m.node)
 	w.putNode(m.node)
@@ -216,7 +217,7 @@ func (w *world) vanish(m *machine) {
 	if n == nil {
 		return
 	}
-	w.clock.after(w.between(5*time.Second, 20*time.Second), func() {
+	w.clock.After(w.between(5*time.Second, 20*time.Second), func() {
 		for _, p := range slices.Clone(n.pods) {
 			w.drop(p)
 		}
@@ -236,7 +237,7 @@ func (w *world) kick(freed bool) {
 		return
 	}
 	w.kicked = true
-	w.clock.after(w.between(20*time.Millisecond, 100*time.Millisecond), func() {
+	w.clock.After(w.between(20*time.Millisecond, 100*time.Millisecond), func() {
 		w.kicked = false
 		w.pass()
 	})

@@ -69,6 +69,24 @@ func BuildJudge(ctx context.Context, dir string) (string, error) {
 	return out, nil
 }
 
+// WithJudge builds the judge for as long as run works with the program, and returns run's exit code; 1: it cannot be
+// built, which is told on standard error.
+func WithJudge(run func(program string) int) int {
+	dir, err := os.MkdirTemp("", "judge-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	fmt.Fprintln(os.Stderr, "building kube-scheduler's framework (minutes where Go's build cache does not have it)")
+	program, err := BuildJudge(context.Background(), dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return run(program)
+}
+
 // StartJudge starts the program that BuildJudge made. Close ends it.
 func StartJudge(ctx context.Context, program string) (*Judge, error) {
 	j := &Judge{cmd: exec.CommandContext(ctx, program)}

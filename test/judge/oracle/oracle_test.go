@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -22,21 +21,10 @@ var judgeProgram string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(withJudge(m))
-}
-
-func withJudge(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "oracle-")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		os.Stderr.WriteString("oracle: building kube-scheduler's framework (minutes where Go's build cache does not have it)\n")
-		judgeProgram, err = BuildJudge(context.Background(), dir)
-	}
-	if err != nil {
-		os.Stderr.WriteString(err.Error() + "\n")
-		return 1
-	}
-	return m.Run()
+	os.Exit(WithJudge(func(program string) int {
+		judgeProgram = program
+		return m.Run()
+	}))
 }
 
 // TestOracle is a share of what `make oracle` does, on other worlds each time.

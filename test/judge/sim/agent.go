@@ -38,13 +38,13 @@ type agent struct {
 }
 
 func (a *agent) start(w *world) {
-	a.until = w.clock.now
+	a.until = w.clock.Now
 	w.every(time.Second, func() { // the cloud's facts come at two paces
 		pace := slow
 		if a.busy {
 			pace = fast
 		}
-		if w.clock.now.Sub(a.readAt) >= pace {
+		if w.clock.Now.Sub(a.readAt) >= pace {
 			a.read(w)
 		}
 	})
@@ -69,13 +69,13 @@ func (a *agent) restarts(w *world) {
 // of a cloud may.
 func (a *agent) read(w *world) {
 	w.report.Reads++
-	a.readAt = w.clock.now
+	a.readAt = w.clock.Now
 	changed := len(a.groups) == 0
 	old := a.groups
 	a.groups = make([]cluster.NodeGroup, len(w.pools))
 	for i, p := range w.pools {
 		g := p.NodeGroup
-		g.ReadAt = w.clock.now
+		g.ReadAt = w.clock.Now
 		g.Failures = slices.Clone(p.failures)
 		for _, m := range p.machines {
 			g.Instances = append(g.Instances, m.Instance)
@@ -97,14 +97,14 @@ func (a *agent) cloudMoved(*world) {}
 // soon and later are the urgencies of the world's events.
 func (a *agent) soon(w *world) {
 	if a.first.IsZero() {
-		a.first = w.clock.now
+		a.first = w.clock.Now
 	}
-	a.settled = earliest(w.clock.now.Add(quiet), a.first.Add(most))
+	a.settled = earliest(w.clock.Now.Add(quiet), a.first.Add(most))
 	a.arm(w)
 }
 
 func (a *agent) later(w *world) {
-	if t := w.clock.now.Add(calm); t.Before(a.until) {
+	if t := w.clock.Now.Add(calm); t.Before(a.until) {
 		a.until = t
 		a.arm(w)
 	}
@@ -127,7 +127,7 @@ func (a *agent) arm(w *world) {
 
 // snapshot is what the agent sees.
 func (a *agent) snapshot(w *world) cluster.Snapshot {
-	s := cluster.Snapshot{Now: w.clock.now, Groups: slices.Clone(a.groups), Classes: w.classes, DaemonSets: w.daemons, Outcomes: a.outcomes}
+	s := cluster.Snapshot{Now: w.clock.Now, Groups: slices.Clone(a.groups), Classes: w.classes, DaemonSets: w.daemons, Outcomes: a.outcomes}
 	byName := make(map[cluster.NodeName]*cluster.Node, len(w.nodes))
 	for _, n := range w.nodes {
 		shown := n.Node
@@ -146,7 +146,7 @@ func (a *agent) snapshot(w *world) cluster.Snapshot {
 	}
 	for _, v := range w.services {
 		if v.budget {
-			s.Budgets = append(s.Budgets, cluster.Budget{Key: v.budgetKey(), Allowed: v.allowed(w.clock.now)})
+			s.Budgets = append(s.Budgets, cluster.Budget{Key: v.budgetKey(), Allowed: v.allowed(w.clock.Now)})
 		}
 		if missing := v.want - w.count(v); missing > 0 && !v.job {
 			s.Controllers = append(s.Controllers, cluster.Controller{Owner: cluster.Owner{Kind: "ReplicaSet", Name: v.name, UID: cluster.UID("rs-" + v.name)},
@@ -160,7 +160,7 @@ func (a *agent) snapshot(w *world) cluster.Snapshot {
 func (a *agent) round(w *world) {
 	a.first, a.settled = time.Time{}, time.Time{}
 	if len(a.groups) == 0 {
-		a.until = w.clock.now.Add(time.Second)
+		a.until = w.clock.Now.Add(time.Second)
 		a.arm(w)
 		return
 	}
@@ -177,12 +177,12 @@ func (a *agent) round(w *world) {
 	w.report.held(w, p)
 	a.tell(w, p.Held)
 	a.busy = len(p.Actions) > 0 || a.unsettled(w)
-	a.until = w.clock.now.Add(idle)
+	a.until = w.clock.Now.Add(idle)
 	if len(p.Actions) > 0 {
-		a.until = w.clock.now.Add(calm)
+		a.until = w.clock.Now.Add(calm)
 	}
 	if !p.Wake.IsZero() {
-		a.until = earliest(a.until, later(p.Wake, w.clock.now.Add(quiet)))
+		a.until = earliest(a.until, later(p.Wake, w.clock.Now.Add(quiet)))
 	}
 	if len(p.Actions) == 0 {
 		a.arm(w)
@@ -264,7 +264,7 @@ func (a *agent) act(w *world, p decision.Plan) {
 }
 
 func (a *agent) did(w *world, o cluster.Outcome, kind, text string) {
-	o.At, o.Kind, o.Error = w.clock.now, kind, text
+	o.At, o.Kind, o.Error = w.clock.Now, kind, text
 	if text != "" {
 		w.log("agent: %s %s%s: %s", o.Action, o.Group, o.Node, text)
 	}
@@ -297,7 +297,7 @@ func (a *agent) mark(w *world, name cluster.NodeName, on bool) {
 	n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t cluster.Taint) bool { return t.Key == cluster.TaintToBeDeleted })
 	n.Unschedulable, n.Annotations = on, nil
 	if on {
-		n.Taints = append(n.Taints, cluster.Taint{Key: cluster.TaintToBeDeleted, Value: fmt.Sprint(w.clock.now.Unix()), Effect: "NoSchedule"})
+		n.Taints = append(n.Taints, cluster.Taint{Key: cluster.TaintToBeDeleted, Value: fmt.Sprint(w.clock.Now.Unix()), Effect: "NoSchedule"})
 		n.Annotations = map[string]string{cluster.AnnotationCordoned: "true"}
 	} else {
 		w.scheduler.flush(w)
@@ -314,7 +314,7 @@ func (a *agent) soften(w *world, x decision.SoftTaint) {
 	}
 	n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t cluster.Taint) bool { return t.Key == cluster.TaintDeletionCandidate })
 	if !x.Off {
-		n.Taints = append(n.Taints, cluster.Taint{Key: cluster.TaintDeletionCandidate, Value: fmt.Sprint(w.clock.now.Unix()), Effect: "PreferNoSchedule"})
+		n.Taints = append(n.Taints, cluster.Taint{Key: cluster.TaintDeletionCandidate, Value: fmt.Sprint(w.clock.Now.Unix()), Effect: "PreferNoSchedule"})
 	}
 	a.soon(w)
 }
@@ -324,7 +324,7 @@ func (a *agent) evict(w *world, x decision.Evict) {
 		if p.UID != x.UID || p.Node != x.Node || !p.Deleting.IsZero() {
 			continue
 		}
-		if s := p.service; s != nil && s.budget && s.allowed(w.clock.now) < 1 {
+		if s := p.service; s != nil && s.budget && s.allowed(w.clock.Now) < 1 {
 			a.did(w, cluster.Outcome{Action: "evict", Node: x.Node, Pod: x.Pod}, "TooManyRequests", "the budget allows no disruption")
 			return
 		}

@@ -95,8 +95,8 @@ func (w *world) fulfil(p *pool) {
 	p.launched = true
 	w.after(w.between(launchLeast, launchMost), func() {
 		p.launched = false
-		if p.dry != nil && p.dry(w.clock.now) {
-			p.failures = append([]cluster.Failure{{Cause: cluster.CauseCapacity, Text: p.dryText, At: w.clock.now}}, p.failures...)
+		if p.dry != nil && p.dry(w.clock.Now) {
+			p.failures = append([]cluster.Failure{{Cause: cluster.CauseCapacity, Text: p.dryText, At: w.clock.Now}}, p.failures...)
 			w.agent.cloudMoved(w)
 			w.after(time.Minute, func() { w.fulfil(p) })
 			return
@@ -113,7 +113,7 @@ func (w *world) fulfil(p *pool) {
 func (w *world) launch(p *pool) {
 	w.serial++
 	m := &machine{pool: p, Instance: cluster.Instance{ID: cluster.InstanceID(fmt.Sprintf("aws:///zone-a/i-%08d", w.serial)), Phase: cluster.PhasePending,
-		Created: w.clock.now, Zone: "zone-a", Member: true, NodeNames: []string{fmt.Sprintf("ip-%08d", w.serial)}}}
+		Created: w.clock.Now, Zone: "zone-a", Member: true, NodeNames: []string{fmt.Sprintf("ip-%08d", w.serial)}}}
 	p.machines = append(p.machines, m)
 	w.report.Machines++
 	w.after(12*time.Second, func() {
@@ -142,9 +142,9 @@ func (w *world) register(m *machine) {
 	for k, v := range t.Labels {
 		labels[k] = v
 	}
-	n := &node{machine: m, Node: cluster.Node{Name: name, UID: cluster.UID(name), ProviderID: string(m.ID), Created: w.clock.now, Labels: labels,
+	n := &node{machine: m, Node: cluster.Node{Name: name, UID: cluster.UID(name), ProviderID: string(m.ID), Created: w.clock.Now, Labels: labels,
 		Taints:   append(slices.Clone(t.Taints), cluster.Taint{Key: "node.kubernetes.io/not-ready", Effect: "NoSchedule"}),
-		Capacity: t.Capacity, Allocatable: t.Allocatable, Ready: cluster.StatusFalse, ReadySince: w.clock.now}}
+		Capacity: t.Capacity, Allocatable: t.Allocatable, Ready: cluster.StatusFalse, ReadySince: w.clock.Now}}
 	m.node = n
 	w.nodes = append(w.nodes, n)
 	w.byName[name] = n
@@ -157,9 +157,9 @@ func (w *world) register(m *machine) {
 		if n.taken || w.byName[name] != n {
 			return
 		}
-		n.Ready, n.ReadySince = cluster.StatusTrue, w.clock.now
+		n.Ready, n.ReadySince = cluster.StatusTrue, w.clock.Now
 		n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(x cluster.Taint) bool { return x.Key == "node.kubernetes.io/not-ready" })
-		w.report.boot(w.clock.now.Sub(m.Created))
+		w.report.boot(w.clock.Now.Sub(m.Created))
 		w.agent.soon(w)
 		w.scheduler.flush(w)
 	})
@@ -168,9 +168,9 @@ func (w *world) register(m *machine) {
 // daemonPod is the pod that a DaemonSet has on every node.
 func (w *world) daemonPod(n *node, ds *cluster.DaemonSet) {
 	w.serial++
-	p := &pod{boundAt: w.clock.now}
+	p := &pod{boundAt: w.clock.Now}
 	p.Pod = cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("%s-%06d", ds.Key, w.serial)), UID: cluster.UID(fmt.Sprint("pod-", w.serial)), Class: ds.Class, Node: n.Name,
-		Created: cluster.At(w.clock.now), Owner: &cluster.Owner{Kind: "DaemonSet", Name: string(ds.Key), UID: ds.UID}, GracePeriod: 30}
+		Created: cluster.At(w.clock.Now), Owner: &cluster.Owner{Kind: "DaemonSet", Name: string(ds.Key), UID: ds.UID}, GracePeriod: 30}
 	w.pods = append(w.pods, p)
 	w.scheduler.place(w, n, p)
 }
@@ -180,7 +180,7 @@ func (w *world) daemonPod(n *node, ds *cluster.DaemonSet) {
 func (w *world) terminate(m *machine) {
 	m.pool.Target--
 	m.Phase = cluster.PhaseDeleting
-	m.ended = w.clock.now
+	m.ended = w.clock.Now
 	w.after(w.between(15*time.Second, 40*time.Second), func() { w.vanish(m) })
 }
 
@@ -188,7 +188,7 @@ func (w *world) terminate(m *machine) {
 func (w *world) vanish(m *machine) {
 	m.Phase, m.Member = cluster.PhaseGone, false
 	if m.ended.IsZero() {
-		m.ended = w.clock.now
+		m.ended = w.clock.Now
 	}
 	w.report.ran(m)
 	w.after(10*time.Second, func() {
@@ -200,7 +200,7 @@ func (w *world) vanish(m *machine) {
 		return
 	}
 	w.after(40*time.Second, func() {
-		n.Ready, n.ReadySince = cluster.StatusUnknown, w.clock.now
+		n.Ready, n.ReadySince = cluster.StatusUnknown, w.clock.Now
 		n.Taints = append(slices.Clone(n.Taints), cluster.Taint{Key: "node.kubernetes.io/unreachable", Effect: "NoSchedule"})
 		w.agent.soon(w)
 	})

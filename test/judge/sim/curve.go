@@ -62,7 +62,7 @@ func (w *world) usualServices() []*service {
 }
 
 // hours is the time of day.
-func (w *world) hours() float64 { return w.clock.now.Sub(midnight).Hours() }
+func (w *world) hours() float64 { return w.clock.Now.Sub(midnight).Hours() }
 
 // follow lets a service follow a curve, looked at once a minute, as a horizontal pod
 // autoscaler does: up at once, down only to the most of the last five minutes, and not
@@ -196,7 +196,7 @@ func (w *world) rollOut(old *service, replicas, revision int) *service {
 	step = func() {
 		up := 0
 		for _, p := range s.live {
-			if p.Node != "" && w.clock.now.Sub(p.boundAt) > startup {
+			if p.Node != "" && w.clock.Now.Sub(p.boundAt) > startup {
 				up++
 			}
 		}

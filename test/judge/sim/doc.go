@@ -21,6 +21,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/test/judge/simtime"
 )
 
 // Options are what a run can be given.
@@ -51,7 +52,7 @@ type world struct {
 	opt    Options
 	r      *rand.Rand
 	policy decision.Policy
-	clock  clock
+	clock  simtime.Clock
 	end    time.Time
 
 	classes  []cluster.PodClass
@@ -96,13 +97,13 @@ func run(o Options, setup func(*world)) (Report, error) {
 		}
 		w.policy = p
 	}
-	w.clock.now, w.end = midnight, midnight.Add(o.Length)
+	w.clock.Now, w.end = midnight, midnight.Add(o.Length)
 	w.report.begin(w)
 	setup(w)
 	w.report.bound = decisionTime + max(w.slowestBoot(), slowestEnd)
 	w.agent.start(w)
 	w.every(time.Minute, w.sample)
-	w.clock.run(w.end)
+	w.clock.Run(w.end, nil)
 	w.report.finish(w)
 	return w.report, nil
 }
@@ -116,8 +117,8 @@ const slowestEnd = 10*time.Second + 40*time.Second + 60*time.Second
 // settle, decides and calls the cloud.
 const decisionTime = 5 * time.Second
 
-func (w *world) at(t time.Time, do func())       { w.clock.at(t, do) }
-func (w *world) after(d time.Duration, f func()) { w.clock.at(w.clock.now.Add(d), f) }
+func (w *world) at(t time.Time, do func())       { w.clock.At(t, do) }
+func (w *world) after(d time.Duration, f func()) { w.clock.After(d, f) }
 
 // every calls do now and then once in an interval.
 func (w *world) every(d time.Duration, do func()) {
@@ -137,6 +138,6 @@ func (w *world) between(lo, hi time.Duration) time.Duration {
 
 func (w *world) log(format string, args ...any) {
 	if w.opt.Log != nil {
-		w.opt.Log(w.clock.now.Format("15:04:05.0 ") + fmt.Sprintf(format, args...))
+		w.opt.Log(w.clock.Now.Format("15:04:05.0 ") + fmt.Sprintf(format, args...))
 	}
 }

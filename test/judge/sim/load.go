@@ -132,7 +132,7 @@ func (w *world) create(s *service, why birth) *pod {
 	w.serial++
 	p := &pod{service: s, birth: why}
 	p.Pod = cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("default/%s-%06d", s.name, w.serial)), UID: cluster.UID(fmt.Sprint("pod-", w.serial)),
-		Class: s.class, Created: cluster.At(w.clock.now), GracePeriod: cluster.Seconds(s.grace / time.Second)}
+		Class: s.class, Created: cluster.At(w.clock.Now), GracePeriod: cluster.Seconds(s.grace / time.Second)}
 	kind := "ReplicaSet"
 	if s.job {
 		kind = "Job"
@@ -191,8 +191,8 @@ func (w *world) runs(p *pod, takes time.Duration) {
 			w.runs(w.create(p.service, w.lostOrMoved(p)), takes)
 		case p.boundAt.IsZero():
 			w.after(5*time.Second, look)
-		case w.clock.now.Sub(p.boundAt) < takes:
-			w.at(earliest(p.boundAt.Add(takes), w.clock.now.Add(20*time.Second)), look)
+		case w.clock.Now.Sub(p.boundAt) < takes:
+			w.at(earliest(p.boundAt.Add(takes), w.clock.Now.Add(20*time.Second)), look)
 		default:
 			p.Finished = true
 			p.service.want--
@@ -219,7 +219,7 @@ func (w *world) remove(p *pod, takes time.Duration) {
 	if p.Node == "" {
 		takes = 0
 	}
-	p.Deleting = cluster.At(w.clock.now.Add(p.GracePeriod.Duration()))
+	p.Deleting = cluster.At(w.clock.Now.Add(p.GracePeriod.Duration()))
 	w.agent.later(w)
 	w.after(takes, func() { w.drop(p) })
 }

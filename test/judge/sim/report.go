@@ -53,7 +53,7 @@ type removal struct {
 }
 
 func (r *Report) begin(w *world) {
-	r.Curve, r.Seed, r.started = w.opt.Curve, w.opt.Seed, w.clock.now
+	r.Curve, r.Seed, r.started = w.opt.Curve, w.opt.Seed, w.clock.Now
 	r.unneededFor = w.policy.UnneededFor
 }
 
@@ -62,7 +62,7 @@ func (r *Report) waited(w *world, p *pod, gaveUp bool) {
 	if p.service == nil {
 		return
 	}
-	took := w.clock.now.Sub(p.Created.Time())
+	took := w.clock.Now.Sub(p.Created.Time())
 	r.pending = append(r.pending, took)
 	if took <= r.bound {
 		return
@@ -71,7 +71,7 @@ func (r *Report) waited(w *world, p *pod, gaveUp bool) {
 		r.LateHeld++
 		return
 	}
-	if w.clock.now.Sub(p.overtaken) <= r.bound {
+	if w.clock.Now.Sub(p.overtaken) <= r.bound {
 		r.Overtaken++
 		w.log("overtaken: %s waited %s", p.Key, took.Round(time.Second))
 		return
@@ -116,7 +116,7 @@ func (r *Report) ran(m *machine) {
 func (r *Report) sent(w *world, m *machine) {
 	r.Terminates++
 	if m.node != nil {
-		m.pool.removed = append(m.pool.removed, removal{w.clock.now, m.node.Name})
+		m.pool.removed = append(m.pool.removed, removal{w.clock.Now, m.node.Name})
 	}
 }
 
@@ -131,7 +131,7 @@ func (r *Report) bought(w *world, p *pool, x decision.Grow) {
 	}
 	since := time.Time{}
 	for _, m := range p.removed {
-		if w.clock.now.Sub(m.at) <= unneeded && (since.IsZero() || m.at.Before(since)) {
+		if w.clock.Now.Sub(m.at) <= unneeded && (since.IsZero() || m.at.Before(since)) {
 			since = m.at
 		}
 	}
@@ -150,7 +150,7 @@ func (r *Report) bought(w *world, p *pool, x decision.Grow) {
 		return
 	}
 	r.Flaps++
-	words := fmt.Sprintf("%s: %s; sent one away at %s", w.clock.now.Format("15:04:05"), x, since.Format("15:04:05"))
+	words := fmt.Sprintf("%s: %s; sent one away at %s", w.clock.Now.Format("15:04:05"), x, since.Format("15:04:05"))
 	r.FlapWords = append(r.FlapWords, words)
 	w.log("FLAP: %s", words)
 }
@@ -181,11 +181,11 @@ func (w *world) sample() {
 
 // finish counts what still runs and what still waits.
 func (r *Report) finish(w *world) {
-	r.last = w.clock.now
+	r.last = w.clock.Now
 	for _, p := range w.pools {
 		for _, m := range p.machines {
 			if m.ended.IsZero() {
-				m.ended = w.clock.now
+				m.ended = w.clock.Now
 				r.ran(m)
 			}
 		}
@@ -193,7 +193,7 @@ func (r *Report) finish(w *world) {
 	for _, p := range w.pods {
 		if p.waiting() {
 			r.stillWaiting++
-			if w.clock.now.Sub(p.Created.Time()) > r.bound {
+			if w.clock.Now.Sub(p.Created.Time()) > r.bound {
 				r.waited(w, p, true)
 			}
 		}

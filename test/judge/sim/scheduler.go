@@ -51,7 +51,7 @@ func (s *scheduler) pass(w *world) {
 	}
 	// Pods that are backed off are popped when nothing else is there to do.
 	off := func(p *pod) int {
-		if !w.opt.ByAge && p.retry.After(w.clock.now) {
+		if !w.opt.ByAge && p.retry.After(w.clock.Now) {
 			return 1
 		}
 		return 0
@@ -66,17 +66,17 @@ func (s *scheduler) pass(w *world) {
 			s.bind(w, n, p)
 			continue
 		}
-		p.retry = w.clock.now.Add(min(time.Second<<min(p.tries, 4), 10*time.Second))
+		p.retry = w.clock.Now.Add(min(time.Second<<min(p.tries, 4), 10*time.Second))
 		p.tries++
 		if p.Unschedulable.IsZero() {
-			p.Unschedulable = cluster.At(w.clock.now)
+			p.Unschedulable = cluster.At(w.clock.Now)
 			w.agent.soon(w)
 		}
 	}
 }
 
 func (s *scheduler) bind(w *world, n *node, p *pod) {
-	p.Node, p.Unschedulable, p.boundAt = n.Name, 0, w.clock.now
+	p.Node, p.Unschedulable, p.boundAt = n.Name, 0, w.clock.Now
 	s.place(w, n, p)
 	if s.ties != nil {
 		s.ties.Put(p.Class, s.index[n], 1)
@@ -118,7 +118,7 @@ func (s *scheduler) overtake(w *world, n *node, p *pod, behind []*pod) {
 			known[q.Class] = taken
 		}
 		if taken {
-			q.overtaken = w.clock.now
+			q.overtaken = w.clock.Now
 		}
 	}
 }

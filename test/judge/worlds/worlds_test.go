@@ -1,7 +1,6 @@
 package worlds
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"math"
@@ -33,20 +32,10 @@ func TestMain(m *testing.M) {
 		os.Exit(answer())
 	}
 	flag.Parse()
-	os.Exit(withJudge(m))
-}
-
-func withJudge(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "worlds-")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		judgeProgram, err = oracle.BuildJudge(context.Background(), dir)
-	}
-	if err != nil {
-		os.Stderr.WriteString(err.Error() + "\n")
-		return 1
-	}
-	return m.Run()
+	os.Exit(oracle.WithJudge(func(program string) int {
+		judgeProgram = program
+		return m.Run()
+	}))
 }
 
 // tally sums up what one buyer did.
