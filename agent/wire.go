@@ -178,7 +178,8 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	return a, err
 }
 
-// leads is called when this agent begins to lead: what another leader did meanwhile is read anew.
+// leads is called when this agent begins to lead. Another leader may have made tokens and bought machines meanwhile: the
+// pool reads the tokens again, and the scaler takes a round.
 func (a *app) leads() {
 	if a.tokens != nil {
 		a.tokens.Forget()

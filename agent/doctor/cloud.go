@@ -136,7 +136,7 @@ func Group(g cluster.NodeGroup) []Finding {
 // priceWords say what a machine costs, and where that comes from.
 func priceWords(g *cluster.NodeGroup) string {
 	if g.Price <= 0 {
-		return ", and costs what nothing tells"
+		return "; its price is not known"
 	}
 	return fmt.Sprintf(", and costs %.4g an hour (%s)", g.Price, g.PriceSource)
 }

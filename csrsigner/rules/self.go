@@ -85,8 +85,8 @@ func listedMachine(_ Request, f Facts) (Action, string) {
 	}
 }
 
-// listedNames lets a control-plane machine have what its own line of the list says. What another
-// Node has is never its; what no line has may be added to one.
+// listedNames passes a request whose names and addresses all stand in the Node's own line of the list. It denies a name of
+// another Node, and holds a name or an address that the line lacks, because an operator may add it.
 func listedNames(req Request, f Facts) (Action, string) {
 	for _, raw := range req.Parsed.DNS {
 		name := CanonicalName(raw)

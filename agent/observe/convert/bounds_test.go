@@ -90,7 +90,7 @@ func TestStripBounds(t *testing.T) {
 		most := 2 << 10
 		switch obj.(type) {
 		case *corev1.Node:
-			most += 4 * maxNodeList // taints, addresses, resources, who wrote the taints
+			most += 4 * maxNodeList // taints, addresses, resources, managed fields
 		case *storagev1.CSINode:
 			most += maxNodeList
 		}

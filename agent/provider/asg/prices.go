@@ -9,7 +9,7 @@ import (
 )
 
 // setPrices sets the price of each group whose types are known. A narrowed read of the groups
-// reads no spot prices: those of the last whole read count.
+// takes the spot prices of the last whole read.
 func (p *Provider) setPrices(ctx context.Context, readings []*reading, templates []template.Resolved) {
 	var types []string
 	for i, r := range readings {

@@ -127,7 +127,7 @@ func (a *autoscaler) place(rooms []*room, s size, may func(*room) bool) *room {
 func (a *autoscaler) scan(w *world) {
 	now := w.clock.Now
 	var waiting []*pod
-	for _, p := range w.pods { // those of nodes that are being drained count as unschedulable ones
+	for _, p := range w.pods { // the pods of a node that is being drained count as unschedulable
 		if p.node == nil && p.tried || p.node != nil && a.going[p.node] && !p.deleting {
 			waiting = append(waiting, p)
 		}

@@ -170,7 +170,7 @@ func newDebian(t *testing.T) debian {
 		out, err := exec.Command("sh", "-c", "umount '"+d.root+"' && umount '"+dir+"'").CombinedOutput()
 		if err != nil {
 			t.Errorf("umount: %v %s", err, out)
-			return // what is still mounted is not removed
+			return // a directory that is still mounted is not removed
 		}
 		if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Error(err)

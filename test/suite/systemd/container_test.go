@@ -127,7 +127,7 @@ func (c *container) remove(dir string) {
 	for _, at := range []string{c.root, dir} {
 		if out, err := exec.Command("umount", at).CombinedOutput(); err != nil {
 			c.t.Logf("umount %s: %v %s", at, err, out)
-			return // what is still mounted is not removed
+			return // a directory that is still mounted is not removed
 		}
 	}
 	_ = os.RemoveAll(dir)

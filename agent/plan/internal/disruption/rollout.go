@@ -23,12 +23,12 @@ const (
 	givenUpFor = time.Hour
 )
 
-// rollout is what the nodes of a group say of its present source.
+// rollout is the state of one group's rollout, as the nodes that were started from its present source show it.
 type rollout struct {
 	digest  string
 	proven  bool                        // a node was started from the source, and its pods are Ready; or no source is told
 	halted  string                      // why no node is replaced; empty: the rollout goes on
-	first   string                      // what the first machine has not shown yet, where there is one
+	first   string                      // why the first machine of the source has not proven it yet; empty: there is none, or it has
 	drained cluster.NodeName            // a node of the group that is being drained
 	failed  map[cluster.NodeName]string // machines of the source that showed what halts it
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// Nodes lists every machine that is no more to be gone: the Nodes, and the instances of node
-// groups that have none yet, by group and then by name. It costs one round.
+// Nodes lists every machine that exists: the Nodes, and the instances of node
+// groups that have no Node yet, by group and then by name. It costs one round.
 func Nodes(end Moment) decision.Nodes {
 	e := &explainer{end: end, held: slices.Clone(end.Plan.Held)}
 	slices.SortStableFunc(e.held, round.CompareHeld)
