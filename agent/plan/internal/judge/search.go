@@ -193,7 +193,7 @@ func (j *model) choose() (trial, bool) {
 		return trial{}, false
 	}
 	slices.SortStableFunc(starts, func(a, b trial) int {
-		return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(j.price(a.all), j.price(b.all)))
+		return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(j.price(a.all), j.price(b.all)), cmp.Compare(b.zones, a.zones))
 	})
 	starts = starts[:min(len(starts), judgeRepaired)]
 	j.limit = before + (most-before)*searchedShare/allShares

@@ -19,6 +19,7 @@ type trial struct {
 	open     int     // of these, in the first draw, pods that the machines have no room for by size: no packing can claim them
 	lost     int     // pods that are left in the end
 	score    float64 // the price of both, and what a second purchase costs beside its price
+	zones    int     // zones with a node or a machine of it; see zonesWith
 }
 
 // What a second purchase costs beside its price, as shares of the whole: for its being one,
@@ -35,7 +36,8 @@ func (t *trial) better(o *trial) bool { return t.compare(o) < 0 }
 
 // compare puts the trial first that leaves fewer pods in the end. Of two that leave as many, one
 // whose machines no packing can claim for all its pods is last: the next round would buy
-// for them before the machines have joined. Then the price counts.
+// for them before the machines have joined. Then the price counts, and of equal prices the number of zones, where pods are
+// spread over zones: machines in one zone take all pods of a spread, and leave them without a second zone (kp3272).
 func (t *trial) compare(o *trial) int {
 	if c := cmp.Compare(t.lost, o.lost); c != 0 {
 		return c
@@ -44,7 +46,7 @@ func (t *trial) compare(o *trial) int {
 		return cmp.Compare(t.open, o.open)
 	}
 	if math.Abs(t.score-o.score) < 1e-9 {
-		return 0
+		return cmp.Compare(o.zones, t.zones)
 	}
 	return cmp.Compare(t.score, o.score)
 }
@@ -175,7 +177,7 @@ func (j *model) try(x []int, draw int, below float64) (t trial, ok bool) {
 	m := j.mark()
 	defer j.rollback(m)
 	first := j.price(x)
-	t = trial{machines: x, all: x, score: first, draws: 1}
+	t = trial{machines: x, all: x, score: first, draws: 1, zones: j.zonesWith(x)}
 	left, ok := j.run(x, draw, below-first)
 	if !ok {
 		return t, false
