@@ -18,7 +18,7 @@ func (w *Judge) TellBudget(best *packing.Solution) {
 	if best.Bought() == 0 {
 		return
 	}
-	if cost, _ := w.Costs(); cost != nil && w.tooLarge != "" {
+	if cost, _ := w.packer.Costs(); cost != nil && w.tooLarge != "" {
 		w.BudgetSpent(budget.Search, "%s are too many to hold purchases against a model of kube-scheduler; what packing finds is bought", w.tooLarge)
 	}
 	if w.cut {

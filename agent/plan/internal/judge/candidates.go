@@ -96,7 +96,7 @@ func (j *model) covers() (out [][]int) {
 
 // collectZones finds the zones that are in use, where pods are spread over several. It costs the demands, N and G.
 func (j *model) collectZones() {
-	w, b := j.w, j.w.Topology
+	w, b := j.w, j.w.packer.Topology
 	if b == nil || b.Domains < 2 || !slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return topology.ZoneSkew(&w.Snapshot.Classes[k.Class]) > 0 }) {
 		return
 	}
@@ -117,7 +117,7 @@ func (j *model) sameZones(x []int) (out []int) {
 	if j.zonesInUse == nil {
 		return nil
 	}
-	domains, used := j.w.Topology.GroupDomain, j.usedZones(x)
+	domains, used := j.w.packer.Topology.GroupDomain, j.usedZones(x)
 	for _, g := range j.groups {
 		if used[domains[g]] {
 			out = append(out, g)
@@ -151,7 +151,7 @@ func (j *model) needs() []int64 {
 		}
 	}
 	for i := range j.nodes {
-		if j.w.Topology == nil && j.reserved == nil {
+		if j.w.packer.Topology == nil && j.reserved == nil {
 			break
 		}
 		for k := range need {

@@ -64,7 +64,7 @@ func (j *model) worth(x []int, left map[int]int, g int, alone bool) float64 {
 	room := slices.Clone(j.rooms[g])
 	for _, c := range j.order {
 		n := left[c]
-		if n == 0 || !j.takes(c, g) && j.w.Topology == nil {
+		if n == 0 || !j.takes(c, g) && j.w.packer.Topology == nil {
 			continue
 		}
 		size := j.w.Dimensions.Class(c)
@@ -101,7 +101,7 @@ func (j *model) fill(left map[int]int) (took int, fully bool) {
 
 // constrained tells whether where a class may go depends on where other pods are.
 func (j *model) constrained(class int) bool {
-	return j.w.Topology != nil && j.w.Topology.Constrained[class]
+	return j.w.packer.Topology != nil && j.w.packer.Topology.Constrained[class]
 }
 
 // coverByCount is coverLeft for pods that depend on nobody: no node has room for any of

@@ -5,11 +5,13 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
 // Judge judges the purchases of one round.
 type Judge struct {
-	*packing.Packer
+	*round.State
+	packer   *packing.Packer
 	Budget   int    // steps that it may take
 	Steps    int    // that it took; 0: nothing was judged
 	cut      bool   // it ended for lack of steps
@@ -26,4 +28,6 @@ func (w *Judge) size() string {
 }
 
 // New begins the judging of a round.
-func New(w *packing.Packer) *Judge { return &Judge{Packer: w, Budget: budget.Search.Budget()} }
+func New(w *packing.Packer) *Judge {
+	return &Judge{State: w.State, packer: w, Budget: budget.Search.Budget()}
+}

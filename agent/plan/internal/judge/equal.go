@@ -15,8 +15,8 @@ import (
 // twice so many steps, and buysMore. The groups are in the order of the expanders from then on.
 func (j *model) refined(best trial, steps int) trial {
 	j.limit = min(j.sim.Steps+steps, j.most)
-	j.w.ByFirstAlone(func() { best = j.exchangedEqually(best) })
-	if j.w.OneExpander() {
+	j.w.packer.ByFirstAlone(func() { best = j.exchangedEqually(best) })
+	if j.w.packer.OneExpander() {
 		return best
 	}
 	j.limit = min(j.sim.Steps+steps, j.most)
@@ -45,7 +45,7 @@ func (j *model) buysMore(t, than *trial) bool {
 // expanders after it like the purchase better, within the steps of the part.
 // It costs the square of G, and up to a trial for each draw of an exchange that they like.
 func (j *model) exchangedEqually(best trial) trial {
-	ranks := j.w.MachineRanks()
+	ranks := j.w.packer.MachineRanks()
 	slices.SortStableFunc(j.groups, func(a, b int) int { return cmp.Compare(ranks[a], ranks[b]) })
 	used := j.usage()
 	if best.left > 0 { // its second purchase is of other groups now
@@ -73,8 +73,8 @@ func (j *model) prefers(x, than []int, used [2]float64) bool {
 	if c := cmp.Compare(j.zonesWith(than), j.zonesWith(x)); c != 0 {
 		return c < 0
 	}
-	a, b := j.w.PurchaseOf(x, j.rooms, used), j.w.PurchaseOf(than, j.rooms, used)
-	return j.w.CompareAfterFirst(&a, &b) < 0
+	a, b := j.w.packer.PurchaseOf(x, j.rooms, used), j.w.packer.PurchaseOf(than, j.rooms, used)
+	return j.w.packer.CompareAfterFirst(&a, &b) < 0
 }
 
 // usage is what the pods of the queue ask for that machines help.

@@ -74,7 +74,7 @@ func (w *Judge) Judgeable() bool {
 // byCount tells whether the pods are of one class and depend on nobody, and there is one group: kube-scheduler fills
 // such machines to the same number, whatever it scores, and packing counts that.
 func (w *Judge) byCount() bool {
-	return len(w.Groups) == 1 && w.Topology == nil && !slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return k.Class != w.Demands[0].Class })
+	return len(w.Groups) == 1 && w.packer.Topology == nil && !slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return k.Class != w.Demands[0].Class })
 }
 
 // Measure finds the number (pods, classes, nodes, groups) by which the round is too large to be judged. It costs C + N + G.
@@ -87,7 +87,7 @@ func (w *Judge) Measure() {
 		nodes += w.Groups[g].Upcoming + w.Groups[g].Grow
 	}
 	w.tooLarge = exceedsJudging(pods, len(w.Demands), nodes, len(w.Groups))
-	w.ListPods = w.tooLarge == "" // the next round can judge contents
+	w.packer.ListPods = w.tooLarge == "" // the next round can judge contents
 }
 
 // newModel builds the cluster as it is, with what is upcoming, puts the contents on it that are given, and
@@ -138,7 +138,7 @@ func (w *Judge) newModel(cost []float64, withMarked bool, placed []contents.Cont
 func (j *model) collectGroups() {
 	w := j.w
 	j.balanced = make([][]int, len(w.Groups))
-	v, ranks := w.NewSolver(false), w.MachineRanks()
+	v, ranks := w.packer.NewSolver(false), w.packer.MachineRanks()
 	for g := range w.Groups {
 		if j.rooms[g] == nil || !w.Groups[g].CanGrow() || slices.ContainsFunc(j.groups, func(o int) bool { return slices.Contains(j.balanced[o], g) }) {
 			continue
@@ -228,8 +228,8 @@ func (j *model) gathered(x []int) []int {
 func (j *model) buildCluster() {
 	w := j.w
 	cfg := schedsim.Config{Classes: w.Snapshot.Classes, Namespaces: w.Snapshot.Namespaces, Dimensions: w.Dimensions, Replicated: make([]bool, len(w.Snapshot.Classes))}
-	if w.Topology != nil {
-		cfg.State = w.Topology.State
+	if w.packer.Topology != nil {
+		cfg.State = w.packer.Topology.State
 	}
 	listed := make([]bool, len(w.Snapshot.Classes))
 	for i := range w.Demands {
@@ -253,7 +253,7 @@ func (j *model) buildCluster() {
 			open := w.OpenShape(n)
 			shape = &open
 		}
-		if !w.IsOpen(n, j.withMarked) {
+		if !w.packer.IsOpen(n, j.withMarked) {
 			room = none
 		}
 		j.sim.AddNode(schedsim.Node{Info: shape, Allocatable: n.Allocatable, Room: room, Known: true, InState: i})
@@ -345,7 +345,7 @@ func (j *model) collectReserved() {
 			some[g] = true
 		}
 	}
-	v := w.NewSolver(false)
+	v := w.packer.NewSolver(false)
 	j.reserved = make(map[int][]int)
 	for i := range w.Demands {
 		k := &w.Demands[i]

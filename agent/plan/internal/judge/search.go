@@ -14,7 +14,7 @@ import (
 // Judged is the solution of a round whose purchases can be judged; nil: this one's cannot, and
 // packing decides alone.
 func (w *Judge) Judged() *packing.Solution {
-	cost, margin := w.Costs()
+	cost, margin := w.packer.Costs()
 	if cost == nil || margin > 0 || !w.Judgeable() {
 		return nil
 	}
@@ -23,7 +23,7 @@ func (w *Judge) Judged() *packing.Solution {
 		w.tooLarge = w.size()
 		return nil
 	}
-	if best.Bought()+best.Unplaced() == 0 || !w.AnyMarked() {
+	if best.Bought()+best.Unplaced() == 0 || !w.packer.AnyMarked() {
 		return best
 	}
 	if a, _ := w.judgedWith(cost, true); a != nil && (a.NeedsLess(best, best) || a.Bought() < best.Bought() && a.HelpsAsMany(best, without)) {
@@ -53,7 +53,7 @@ func (w *Judge) judgedWith(cost []float64, withMarked bool) (s, without *packing
 // that are still upcoming is known when they are there. It ends the judge.
 func (j *model) unlessReserved(s *packing.Solution) (best, without *packing.Solution) {
 	w := j.w
-	if s.Bought() == 0 || !w.HasReservations() && !w.AnyMarked() {
+	if s.Bought() == 0 || !w.HasReservations() && !w.packer.AnyMarked() {
 		j.rollback(j.begin)
 		return s, nil
 	}
@@ -66,7 +66,7 @@ func (j *model) unlessReserved(s *packing.Solution) (best, without *packing.Solu
 	if a := w.AsReserved(j.cost, j.withMarked); a != nil {
 		return a, without
 	}
-	if a := w.SolveOnce(true, j.withMarked); a != nil && a.Bought() == 0 && a.HelpsAsMany(s, without) {
+	if a := w.packer.SolveOnce(true, j.withMarked); a != nil && a.Bought() == 0 && a.HelpsAsMany(s, without) {
 		return a, without
 	}
 	return s, without
@@ -77,7 +77,7 @@ func (j *model) unlessReserved(s *packing.Solution) (best, without *packing.Solu
 // the expander as far as they go. Where only the size of machines tells and it differs, or pods
 // are spread over zones, the search looks for a purchase in as many zones that saves more than wasteMargin; it costs choose then.
 func (w *Judge) JudgePacked(best *packing.Solution) *packing.Solution {
-	cost, margin := w.Costs()
+	cost, margin := w.packer.Costs()
 	if best.Bought() == 0 || cost == nil || !w.Judgeable() {
 		return best
 	}
@@ -127,7 +127,7 @@ func (j *model) zonesWith(x []int) (n int) {
 
 // usedZones are the zones that have a node or get a machine of a purchase. It costs G.
 func (j *model) usedZones(x []int) []bool {
-	used, domains := slices.Clone(j.zonesInUse), j.w.Topology.GroupDomain
+	used, domains := slices.Clone(j.zonesInUse), j.w.packer.Topology.GroupDomain
 	for g, n := range x {
 		used[domains[g]] = used[domains[g]] || n > 0
 	}
@@ -140,7 +140,7 @@ func (j *model) keepsZones(x, other []int) bool {
 	if j.zonesInUse == nil {
 		return true
 	}
-	used, domains := j.usedZones(x), j.w.Topology.GroupDomain
+	used, domains := j.usedZones(x), j.w.packer.Topology.GroupDomain
 	for g, n := range other {
 		if n > 0 && !used[domains[g]] {
 			return false

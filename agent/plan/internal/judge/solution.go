@@ -123,7 +123,7 @@ func (j *model) helps(class, left int) bool { return j.units[class] > 0 && left 
 func (j *model) written(x []int, left map[int]int, m mark) *packing.Solution {
 	w := j.w
 	stuck := j.stuckOf(x, left)
-	v := w.NewSolver(j.withMarked)
+	v := w.packer.NewSolver(j.withMarked)
 	machines, _ := j.spread(x)
 	copy(v.Solution.Grow, machines)
 	at := make(map[int]int) // places by node

@@ -28,7 +28,7 @@ func TestBudgetIsTold(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := burst(1, c.pods, c.classes, c.groups, 0)
 			if c.steps > 0 {
-				w.Budget = c.steps
+				w.judge.Budget = c.steps
 			}
 			w.Decide()
 			told, helped := "", 0

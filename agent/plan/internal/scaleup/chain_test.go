@@ -53,8 +53,8 @@ func chainWorld(chain string, db int, groups ...groupOf) *Planner {
 	growth.Judge(w)
 	w.Gather()
 	p := New(w)
-	p.Topology = topology.Compile(p.State)
-	p.Measure()
+	p.packer.Topology = topology.Compile(p.State)
+	p.judge.Measure()
 	return p
 }
 
@@ -92,14 +92,14 @@ func chosen(w *Planner, s *packing.Solution) string {
 // given an order of groups.
 func bothWays(make func() *Planner) (packed, judged string) {
 	w := make()
-	packed = chosen(w, w.BestSolution())
+	packed = chosen(w, w.packer.BestSolution())
 	w = make()
-	if best := w.Judged(); best != nil {
+	if best := w.judge.Judged(); best != nil {
 		return packed, chosen(w, best)
 	}
 	w = make()
-	if cost, _ := w.Costs(); cost != nil {
-		judged = chosen(w, w.JudgePacked(w.BestSolution()))
+	if cost, _ := w.packer.Costs(); cost != nil {
+		judged = chosen(w, w.judge.JudgePacked(w.packer.BestSolution()))
 	}
 	return packed, judged
 }

@@ -11,9 +11,9 @@ import (
 func TestDimensionsAreBounded(t *testing.T) {
 	const classes = 3_000
 	w := burst(1, classes, classes, 2, 1)
-	w.Topology = topology.Compile(w.State)
+	w.packer.Topology = topology.Compile(w.State)
 	const most = 4_000_000/classes + 10 // numbers in all, and those of resources
-	if n := len(w.Size(0)); n > most {
+	if n := len(w.packer.Size(0)); n > most {
 		t.Errorf("%d dimensions, at most %d are right", n, most)
 	}
 	w = burst(1, classes, classes, 2, 1)

@@ -74,12 +74,12 @@ func TestJudgeKeepsItsBudget(t *testing.T) {
 		w := burst(1, c.pods, c.classes, c.groups, c.hosts)
 		began := time.Now()
 		w.Decide()
-		t.Logf("%s: %d steps, %s", c.name, w.Steps, time.Since(began).Round(time.Millisecond))
-		if (w.Steps > 0) != c.judged {
-			t.Errorf("%s: %d steps of judging", c.name, w.Steps)
+		t.Logf("%s: %d steps, %s", c.name, w.judge.Steps, time.Since(began).Round(time.Millisecond))
+		if (w.judge.Steps > 0) != c.judged {
+			t.Errorf("%s: %d steps of judging", c.name, w.judge.Steps)
 		}
-		if most := budget.Search.Budget(); w.Steps > most+240_000 {
-			t.Errorf("%s: %d steps, the budget is %d", c.name, w.Steps, most)
+		if most := budget.Search.Budget(); w.judge.Steps > most+240_000 {
+			t.Errorf("%s: %d steps, the budget is %d", c.name, w.judge.Steps, most)
 		}
 		if !w.Grew {
 			t.Errorf("%s: nothing is bought", c.name)
@@ -94,9 +94,9 @@ func TestNewMachinesAreBought(t *testing.T) {
 		w := burst(seed, 60, 12, 4, 0)
 		w.Snapshot.Classes[0].PodAntiAffinity = []cluster.PodTerm{{TopologyKey: "topology.kubernetes.io/zone", Namespaces: []string{"n"},
 			Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{"0"}}}}}}
-		w.Topology = topology.Compile(w.State)
-		w.Measure()
-		a := w.Judged()
+		w.packer.Topology = topology.Compile(w.State)
+		w.judge.Measure()
+		a := w.judge.Judged()
 		if a == nil || a.Unplaced() != 2 {
 			t.Fatalf("seed %d: %+v", seed, a)
 		}

@@ -83,7 +83,7 @@ func (w *Planner) refusedAs(class int, g *round.Group, shape *fit.NodeInfo) (rul
 	if rule, words := w.Dimensions.Insufficient(empty, w.Dimensions.Class(class)); words != "" {
 		return rule, words
 	}
-	return w.Topology.RefusedAs(class, g, shape)
+	return w.packer.Topology.RefusedAs(class, g, shape)
 }
 
 // whyNot says why a group cannot be grown for a class; an empty rule means that it can.

@@ -18,7 +18,9 @@ import (
 
 // Planner is one round of scale-up.
 type Planner struct {
-	*judge.Judge
+	*round.State
+	packer           *packing.Packer
+	judge            *judge.Judge
 	keysByAllocation [][]cluster.PodKey // room for named and merge
 	closed           []int              // by demand: see applyToTopology
 	refusals         refusalLists
@@ -26,7 +28,10 @@ type Planner struct {
 }
 
 // New begins scale-up.
-func New(w *round.State) *Planner { return &Planner{Judge: judge.New(packing.New(w))} }
+func New(w *round.State) *Planner {
+	p := packing.New(w)
+	return &Planner{State: w, packer: p, judge: judge.New(p)}
+}
 
 // CheckExpanders says what is wrong with the choice of expanders.
 func (w *Planner) CheckExpanders() {
@@ -52,11 +57,11 @@ func (w *Planner) Decide() *fit.State {
 		w.buy(nil)
 		return nil
 	}
-	w.Topology = topology.Compile(w.State)
-	w.Measure()
-	best := w.Judged()
-	if best != nil && w.Topology != nil && best.Bought() > 0 && w.deferDemands() {
-		best = w.Judged()
+	w.packer.Topology = topology.Compile(w.State)
+	w.judge.Measure()
+	best := w.judge.Judged()
+	if best != nil && w.packer.Topology != nil && best.Bought() > 0 && w.deferDemands() {
+		best = w.judge.Judged()
 	}
 	if best == nil {
 		best = w.packedSolution()
@@ -64,26 +69,26 @@ func (w *Planner) Decide() *fit.State {
 	w.applySolution(best)
 	w.explain(best)
 	w.buy(best)
-	w.TellBudget(best)
-	if w.Topology == nil {
+	w.judge.TellBudget(best)
+	if w.packer.Topology == nil {
 		return nil
 	}
-	return w.Topology.State
+	return w.packer.Topology.State
 }
 
 // packedSolution is the solution of packing, judged where that can be done. Where it buys, the contents that earlier
 // rounds chose come first.
 func (w *Planner) packedSolution() *packing.Solution {
-	best := w.BestSolution()
-	if best.Bought() > 0 && w.Judgeable() {
-		if a := w.AsReserved(w.MachineCosts(), false); a != nil {
+	best := w.packer.BestSolution()
+	if best.Bought() > 0 && w.judge.Judgeable() {
+		if a := w.judge.AsReserved(w.packer.MachineCosts(), false); a != nil {
 			return a
 		}
 	}
-	if w.Topology != nil && best.Bought() > 0 && w.deferDemands() {
-		best = w.BestSolution()
+	if w.packer.Topology != nil && best.Bought() > 0 && w.deferDemands() {
+		best = w.packer.BestSolution()
 	}
-	return w.JudgePacked(best)
+	return w.judge.JudgePacked(best)
 }
 
 // applySolution takes the room that pending pods count on, and remembers reservations.
@@ -136,7 +141,7 @@ func (w *Planner) applySolution(a *packing.Solution) {
 // what is asked from then on is asked of the world as planned. Where pods count on machines, it finds by demand how many of those on nodes
 // a term about other pods keeps off until these run.
 func (w *Planner) applyToTopology(a *packing.Solution) {
-	b := w.Topology
+	b := w.packer.Topology
 	w.closed = make([]int, len(w.Demands))
 	if b == nil {
 		return
@@ -270,7 +275,7 @@ func (w *Planner) roomWords(class int) string {
 // joinHeld makes one of the reasons from a position on that pods of one class have in
 // several zones. Demands of one class follow each other.
 func (w *Planner) joinHeld(from int) {
-	if w.Topology == nil {
+	if w.packer.Topology == nil {
 		return
 	}
 	held := w.Plan.Held[from:]
