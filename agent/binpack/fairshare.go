@@ -40,7 +40,7 @@ func (p *Problem) packFairShare(slack float64) (Packing, bool) {
 	return k, true
 }
 
-// fairShare is what a bin holds of every dimension when everything is spread evenly over as
+// fairShare is the content of a bin in every dimension when everything is spread evenly over as
 // few bins as the scarcest dimension allows, and how many these are.
 func (p *Problem) fairShare(slack float64) (share []int64, n int) {
 	want := make([]float64, len(p.Empty))

@@ -12,7 +12,7 @@ type Item struct {
 	Fresh   bool // whether it may go on a fresh bin
 }
 
-// Amount is what an item asks for of a dimension.
+// Amount is the size of an item in one dimension.
 type Amount struct {
 	Dimension int
 	N         int64

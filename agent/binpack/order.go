@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// weights are what one unit of a dimension is worth: one over what a bin has of it. The
+// weights is the worth of one unit of each dimension: one over what a bin has of it. The
 // scale is that of the fresh bin, or of the largest open bin where there is none.
 func (p *Problem) weights() []float64 {
 	w := make([]float64, len(p.Items[0].Size))
@@ -79,7 +79,7 @@ func (p *Problem) Order(by int) []int {
 	return order
 }
 
-// orderKey is what an order sorts an item by, from its size and the weights of the dimensions.
+// orderKey is the key by which an order sorts an item, from its size and the weights of the dimensions.
 func orderKey(by int, l *Item, w []float64) (key float64) {
 	size := l.Size
 	switch by {

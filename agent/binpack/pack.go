@@ -110,10 +110,10 @@ const (
 	dimensionsOfLook      = 8
 )
 
-// looks is what one order costs at most.
+// looks is the most that one order costs.
 func (p *Problem) looks(bins int) int { return Looks(len(p.Items), bins, len(p.Empty)) }
 
-// Looks is what it costs at most to hold items against bins: a look is one item at eight dimensions of one bin.
+// Looks is the most that it costs to hold items against bins: a look is one item at eight dimensions of one bin.
 func Looks(items, bins, dimensions int) int {
 	return items * bins * max(dimensions/dimensionsOfLook, 1)
 }

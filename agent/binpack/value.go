@@ -1,6 +1,6 @@
 package binpack
 
-// CoreEquivalents is what cpu, in thousandths of a core, and memory, in bytes, are worth together.
+// CoreEquivalents weighs cpu, in thousandths of a core, and memory, in bytes, in cores.
 func CoreEquivalents(milliCPU, memory float64) float64 {
 	return milliCPU/1000 + memory/gibPerCore/(1<<30)
 }

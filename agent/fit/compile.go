@@ -8,7 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit/labelindex"
 )
 
-// constraints is what the classes of one constraint class ask of the nodes and of the pods on them,
+// constraints lists the demands of one constraint class on the nodes and of the pods on them,
 // compiled. A class without constraints has none.
 type constraints struct {
 	*volumeConstraints // never nil
@@ -19,7 +19,7 @@ type constraints struct {
 	existing           []antiAffinityConstraint // counters of the owners of anti-affinity terms that select the class
 }
 
-// volumeConstraints is what one class asks of volumes. Most ask nothing, and share that.
+// volumeConstraints lists the demands of one class on volumes. Most classes have none, and share one value.
 type volumeConstraints struct {
 	refused  string  // the first Volume.Refused
 	onePod   []int32 // claims that no other pod may use
@@ -39,7 +39,7 @@ type antiAffinityConstraint struct {
 	self    bool // a pod of the class, once placed, keeps its siblings out
 }
 
-// tables is what NewState works out once from the constraint classes; clones share it.
+// tables holds the results that NewState works out once from the constraint classes; clones share it.
 type tables struct {
 	*constraintClasses
 	keys           []string
@@ -164,7 +164,7 @@ func (b *build) read(tie, counter int32) {
 	b.byCounter[counter].readers = append(b.byCounter[counter].readers, tie)
 }
 
-// constraintsFor is what a constraint class asks, to be added to.
+// constraintsFor returns the constraints of a constraint class, to be added to.
 func (b *build) constraintsFor(tie int32) *constraints {
 	if b.constraints[tie] == nil {
 		if len(b.free) == 0 {
@@ -176,7 +176,7 @@ func (b *build) constraintsFor(tie int32) *constraints {
 	return b.constraints[tie]
 }
 
-// volumesOf is what a constraint class asks of volumes, to be added to.
+// volumesOf returns the volume constraints of a constraint class, to be added to.
 func (b *build) volumesOf(tie int32) *volumeConstraints {
 	a := b.constraintsFor(tie)
 	if a.volumeConstraints == &b.volumeless {

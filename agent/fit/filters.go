@@ -7,7 +7,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// NodeInfo is what the filters see of a node besides its room.
+// NodeInfo holds the facts about a node that the filters read besides its room.
 type NodeInfo struct {
 	Name          cluster.NodeName // empty for a template
 	Labels        map[string]string
@@ -206,7 +206,7 @@ func WithoutStartupTaints(ts []cluster.Taint) []cluster.Taint {
 	return slices.DeleteFunc(slices.Clone(ts), Startup)
 }
 
-// daemonTolerations are what the DaemonSet controller adds to every pod it makes
+// daemonTolerations are the tolerations that the DaemonSet controller adds to every pod it makes
 // (util.AddOrUpdateDaemonPodTolerations). Effect is left empty where the controller
 // writes one, which is wider only for taints that Kubernetes itself never sets.
 var daemonTolerations = []cluster.Toleration{

@@ -2,7 +2,7 @@ package fit
 
 import "github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 
-// This file is what scores share with the filters: how labels, terms and taints match.
+// Scores and filters share this file: how labels, terms and taints match.
 
 // Selects tells whether a label selector selects labels: nil nothing, an empty one
 // everything.

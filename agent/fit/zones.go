@@ -7,7 +7,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// NextMachine is what the filters see of a group's next machine.
+// NextMachine is a group's next machine, as the filters see it.
 //
 // Of a machine that comes in one of several zones nobody knows which label it will carry. A pod
 // passes on it where it passes in each of the zones: a machine that is bought for it must take it

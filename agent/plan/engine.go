@@ -34,7 +34,7 @@ type Engine struct {
 	cached     bool // the last Decide was answered from memory
 }
 
-// decisionKey is what a round was asked.
+// decisionKey holds the inputs of a round that its answer depends on.
 type decisionKey struct {
 	s     cluster.Snapshot
 	m     decision.Memory
@@ -124,7 +124,7 @@ func equalMemory(a, b decision.Memory) bool {
 		m.Unregistered, m.Draining, m.Deleted, m.Short, m.ScaleDownAfter = nil, nil, nil, nil, time.Time{}
 		m.BurstOrdered = time.Time{}
 	}
-	return equal && reflect.DeepEqual(a, b) // what is left is what a later version added
+	return equal && reflect.DeepEqual(a, b) // the fields that a later version added
 }
 
 func equalMaps[K comparable, V any](a, b map[K]V, eq func(V, V) bool) bool {

@@ -37,7 +37,7 @@ func runUntil(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, name 
 }
 
 // Sum is every group's reason counted together and with the groups' names:
-// "2 Insufficient cpu (groups a, b), 1 ... (group c)". It is what Events carry.
+// "2 Insufficient cpu (groups a, b), 1 ... (group c)". Events carry it.
 func Sum(refusals []decision.Refusal) string { return explain.Sum(refusals) }
 
 // Expanders are the names that Policy.Expander may hold, sorted.

@@ -24,7 +24,7 @@ func (x *Index) Add(id int32, key string, values ...string) {
 	}
 }
 
-// ofKey is what has been added with a key, by value.
+// ofKey holds the entries that have been added with a key, by value.
 func (x *Index) ofKey(key string) map[string][]int32 {
 	if x.byLabel == nil {
 		x.byLabel = map[string]map[string][]int32{}

@@ -27,7 +27,7 @@ func (p Part) String() string {
 	return [count]string{Search: "scale-up's search", Relocation: "scale-down's relocation", Consolidation: "consolidation"}[p]
 }
 
-// Spent is what a round has spent on its parts.
+// Spent counts the steps that a round has spent on each of its parts.
 type Spent struct {
 	steps [count]int
 	told  [count]bool
@@ -36,7 +36,7 @@ type Spent struct {
 // Add adds to the steps of a part.
 func (s *Spent) Add(p Part, n int) { s.steps[p] += n }
 
-// Of is what a part has spent.
+// Of returns the steps that a part has spent.
 func (s *Spent) Of(p Part) int { return s.steps[p] }
 
 // TellOnce reports whether nobody has been told yet that the part has no steps left.

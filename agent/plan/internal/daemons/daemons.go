@@ -25,7 +25,7 @@ type Pod struct {
 	Class int32
 }
 
-// Shares is what the DaemonSets of one Snapshot take of the machines of each group.
+// Shares holds the room that the DaemonSets of one Snapshot take of the machines of each group.
 type Shares struct {
 	sets    []cluster.DaemonSet
 	classes []cluster.PodClass
@@ -190,7 +190,7 @@ func (e *Shares) remembered(g int, ds *cluster.DaemonSet) *decision.DaemonPods {
 	return nil
 }
 
-// Vector is what the pod of a DaemonSet takes of a machine of a group, over the Dimensions; -1:
+// Vector is the room that the pod of a DaemonSet takes of a machine of a group, over the Dimensions; -1:
 // of no group. The caller does not change it.
 func (e *Shares) Vector(g, set int, d *fit.Dimensions) []int64 {
 	row := &e.vectors[g+1]

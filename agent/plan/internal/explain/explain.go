@@ -139,7 +139,7 @@ func atoms(r decision.Refusal) []string {
 }
 
 // Sum is every group's reason counted together and with the groups' names:
-// "2 Insufficient cpu (groups a, b), 1 ... (group c)". It is what Events carry.
+// "2 Insufficient cpu (groups a, b), 1 ... (group c)". Events carry it.
 func Sum(refusals []decision.Refusal) string {
 	groups := make(map[string][]string)
 	for _, r := range refusals {

@@ -52,7 +52,7 @@ func (e *explainer) group() {
 	e.out.Summary = groupSummary(f, e.out.Verdicts)
 }
 
-// groupVerdicts are what this round does and holds of the group and of its instances
+// groupVerdicts list the actions and held reasons of this round about the group and its instances
 // that are no Nodes.
 func (e *explainer) groupVerdicts(g *round.Group) []decision.Verdict {
 	out := []decision.Verdict{}
@@ -104,7 +104,7 @@ func (e *explainer) templateOf(g *round.Group) decision.TemplateFacts {
 	return t
 }
 
-// daemonShares are what DaemonSets take of the group's next machine, by name.
+// daemonShares list the room that each DaemonSet takes of the group's next machine, by name.
 func (e *explainer) daemonShares(g *round.Group) (out []decision.DaemonShare) {
 	_, shape := e.end.Template(g)
 	s := e.end.Snapshot

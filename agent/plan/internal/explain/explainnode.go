@@ -210,7 +210,7 @@ func (e *explainer) timers(n *round.Node, g *round.Group, f *decision.NodeFacts,
 	add(decision.RuleUnneededFor, e.end.Now.Before(f.MayGo), words, words)
 }
 
-// clusterHolds are what holds every node of the cluster or of the group.
+// clusterHolds list the reasons that hold every node of the cluster or of the group.
 func (e *explainer) clusterHolds(g *round.Group, add func(rule string, fails bool, bad, good string)) {
 	if !e.end.Policy.ScaleDown {
 		add(decision.RuleCooldown, true, "scale-down is switched off (AUTOSCALER_SCALING_SCALE_DOWN)", "")

@@ -8,7 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// fate is what becomes of a node. It follows from the actions of the plan, from the mark on
+// fate says whether a node stays, goes or waits, and why. It follows from the actions of the plan, from the mark on
 // the node and from the state of its machine, and not from the rules of verdicts: a list of
 // rules that remove nodes misses the next rule (issue 39: a node that was replaced "stays").
 type fate int
@@ -22,7 +22,7 @@ const (
 	vanishing      // its Node object is being deleted
 )
 
-// fateOf is what becomes of a node. An action of this round outranks what it found.
+// fateOf returns the fate of a node. An action of this round outranks what it found.
 func (e *explainer) fateOf(n *round.Node) fate {
 	for _, a := range e.plan.Actions {
 		switch a := a.(type) {

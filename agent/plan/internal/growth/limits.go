@@ -127,7 +127,7 @@ func left(limit, used, per int64) int {
 	return int(min((limit-used)/per, math.MaxInt32))
 }
 
-// expected is what the cluster has once every upcoming machine has come.
+// expected is the capacity of the cluster once every upcoming machine has come.
 func expected(w *round.State) (nodes int, have cluster.Resources) {
 	nodes, have = len(w.Nodes), *w.Capacity()
 	if len(w.Policy.GPUTotal) > 0 {

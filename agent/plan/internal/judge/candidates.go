@@ -59,7 +59,7 @@ func (j *model) overZones(x []int) []int {
 	return x
 }
 
-// waiting is what the queue holds, by class.
+// waiting counts the pods of the queue by class.
 func (j *model) waiting() map[int]int {
 	left := make(map[int]int)
 	for _, r := range j.queue(0) {
@@ -141,7 +141,7 @@ func (j *model) likely() []int {
 	return out[:min(len(out), judgeFirst)]
 }
 
-// needs is what the pods of the queue ask for. Where pods depend on each other, what has no
+// needs sums up the requests of the pods of the queue. Where pods depend on each other, what has no
 // place on a node now may have one later: less what the nodes have room for.
 func (j *model) needs() []int64 {
 	need := make([]int64, j.w.Dimensions.Len())

@@ -137,8 +137,8 @@ func (j *model) coverByCount(x []int, left map[int]int, groups []int) (total int
 	return total
 }
 
-// fillEmpty is what a machine of a group takes, large pods first, by the position in
-// judge.order, and what that is worth.
+// fillEmpty fills an empty machine of a group, large pods first. It returns the pods by their position in
+// model.order, and their worth.
 func (j *model) fillEmpty(left map[int]int, g int) (value float64, took []int) {
 	j.sim.Steps += 1 + len(j.order)/8
 	room := slices.Clone(j.rooms[g])

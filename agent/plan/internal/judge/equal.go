@@ -77,7 +77,7 @@ func (j *model) prefers(x, than []int, used [2]float64) bool {
 	return j.w.packer.CompareAfterFirst(&a, &b) < 0
 }
 
-// usage is what the pods of the queue ask for that machines help.
+// usage sums up the cpu and memory of the pods of the queue that machines help.
 func (j *model) usage() (used [2]float64) {
 	for _, r := range j.queue(0) {
 		if j.units[r.class] > 0 {

@@ -23,7 +23,7 @@ const (
 	judgePods   = 6_000
 	judgePairs  = 40_000
 	judgeGroups = 64
-	// judgeSteps is what a round may spend on judging: so much, and so many times what
+	// judgeSteps are the steps that a round may spend on judging: so many, and so many times what
 	// a trial of the first candidate takes, and never more than its budget (budget.Search).
 	judgeSteps, judgeTimes = 25_000, 80
 	// A draw is one outcome of what nobody knows: of ties, and of the order of pods that were
@@ -379,7 +379,7 @@ func (j *model) excluded(class, g int) bool {
 	return !upcoming || len(c.PodAffinity)+len(c.Spread) == 0
 }
 
-// price is what a purchase costs.
+// price is the sum of the costs of the machines of a purchase.
 func (j *model) price(x []int) (sum float64) {
 	for g, n := range x {
 		sum += float64(n) * j.cost[g]

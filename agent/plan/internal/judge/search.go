@@ -238,7 +238,7 @@ const (
 	// left that machines more would have helped.
 	candidateShare, searchedShare, allShares = 2, 6, 8
 
-	// exchangeShare is what each part of refined may take beside all these shares, as long as the round has so many steps.
+	// exchangeShare is the share that each part of refined may take beside all these shares, as long as the round has so many steps.
 	exchangeShare = 2
 )
 
@@ -302,7 +302,7 @@ func (j *model) settled(t trial, below float64) trial {
 	return t
 }
 
-// rivalOf is what a purchase may cost to be a rival of another: less than rivalMargin above it, or anything where
+// rivalOf is the price below which a purchase is a rival of another: less than rivalMargin above it, or anything where
 // the other leaves pods that some purchase helps.
 func (j *model) rivalOf(than *trial) float64 {
 	return j.mustCost(than) * rivalMargin

@@ -40,7 +40,7 @@ func New(n *cluster.Node, zone string, t *cluster.Template, needs *Needs, p *dec
 	return c
 }
 
-// Of tells whether this is what New says of a zone, a template and needs.
+// Of tells whether New would return the same for a zone, a template and needs.
 func (c *Coming) Of(zone string, t *cluster.Template, needs *Needs) bool {
 	return c.needs == needs && c.zone == zone && unchanged.Same(&c.template, t)
 }
@@ -172,7 +172,7 @@ func (c *Coming) become(n *cluster.Node) {
 	}
 }
 
-// NextMachine is what the filters see of a group's next machine when its start is over.
+// NextMachine is a group's next machine, as the filters see it when its start is over.
 func NextMachine(t *cluster.Template, p *decision.Policy) fit.NodeInfo {
 	lasting := *t
 	lasting.Taints = Lasting(t.Taints, p)

@@ -10,7 +10,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// Purchase is what the expanders compare: the machines of an option or of a judged purchase, and what they are for.
+// Purchase describes machines to buy and the pods that they help, as the expanders compare it: of an option, or of a judged purchase.
 type Purchase struct {
 	group    int     // of all machines, where machines is nil
 	machines []int   // by group
@@ -27,7 +27,7 @@ type Purchase struct {
 type expander struct {
 	// compare is negative where the first purchase is better, and 0 where the next expander decides.
 	compare func(w *Packer, a, b *Purchase) int
-	// machine is what a machine of a group counts for beside one of another group that would hold the same pods; less is
+	// machine is the cost of a machine of a group beside one of another group that would hold the same pods; less is
 	// better, +Inf is not known.
 	machine func(w *Packer, g int) float64
 	// adds tells that a purchase counts for the sum of its machines, so that it can be judged. Otherwise an operator has
@@ -73,7 +73,7 @@ var expanderBy = map[string]expander{
 	},
 }
 
-// wasteMargin is what another purchase than the expander's must save where only the size of machines tells: less is
+// wasteMargin is the share that another purchase than the expander's must save where only the size of machines tells: less is
 // no reason to leave the habits of least-waste.
 const wasteMargin = 0.03
 
@@ -246,7 +246,7 @@ func (w *Packer) MachineRanks() []int {
 }
 
 // Costs is the cost of a machine of each group to the first expander, and the share that another purchase than the
-// expander's must save. The cost is what a machine counts for, more for stranding groups. It is nil where the machines of
+// expander's must save. The cost is that of expander.machine, more for stranding groups. It is nil where the machines of
 // a purchase do not add up, or that of a group is not known.
 func (w *Packer) Costs() (cost []float64, margin float64) {
 	first := w.expanders()[0]

@@ -9,7 +9,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 )
 
-// option is what one group could do for the pods that are left.
+// option is a purchase of machines of one group for the pods that are left.
 type option struct {
 	Purchase       // pods and podValue are of its coming and new machines
 	set      []int // the groups that its machines are spread over, group included

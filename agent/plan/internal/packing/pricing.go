@@ -7,7 +7,7 @@ import (
 	"regexp"
 )
 
-// pricing is what the expanders know beside the purchases, worked out once a round and
+// pricing holds the facts that the expanders need beside the purchases, worked out once a round and
 // only when one of them asks.
 type pricing struct {
 	names        []string // of the expanders in their order

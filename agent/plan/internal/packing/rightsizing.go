@@ -104,7 +104,7 @@ func (v *Solver) fromLargeEnough(ladder []int, used []int64) []int {
 	}):]
 }
 
-// cost is what an expander would rather not spend.
+// cost is MachineCosts of a group.
 func (v *Solver) cost(g int) float64 { return v.w.MachineCosts()[g] }
 
 // MachineCosts is by group the price where an expander goes by prices and the group has one,

@@ -22,7 +22,7 @@ type Bin struct {
 // Taken tells whether pods or headroom count on a place.
 func (b *Bin) Taken() bool { return b.Used || b.Headroom != nil }
 
-// Allocation is what one group's coming and new machines take of one demand.
+// Allocation counts the pods of one demand that go on the upcoming and the new machines of one group.
 type Allocation struct{ Group, Upcoming, New int }
 
 // Solution says where all wanted pods would go.

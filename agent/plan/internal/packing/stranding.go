@@ -9,7 +9,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
-// strandingCosts is what a machine of a stranding group counts for. Pods that no other group helps get it all the same.
+// strandingCosts multiplies the cost of a machine of a stranding group. Pods that no other group helps get it all the same.
 const strandingCosts = 2
 
 // stranding tells by group whether its machine would be the first node of a domain (a zone) that a class of pods is

@@ -126,7 +126,7 @@ func (v *Solver) packOnSmaller(o *option, p *binpack.Problem, order []int, n, di
 	return two
 }
 
-// total is what the machines of an option cost.
+// total is the cost of all machines of an option.
 func (v *Solver) total(o *option) float64 {
 	sum := 0.0
 	for x, f := range o.k.Fresh {

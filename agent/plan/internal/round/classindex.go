@@ -15,7 +15,7 @@ import (
 // manyShapes is how many different demands on a node's shape are remembered at least.
 const manyShapes = 1024
 
-// classIndex is what is known of the pod classes, by index. It lives across rounds and
+// classIndex holds the facts about the pod classes, by index. It lives across rounds and
 // is brought up to date when Snapshot.Classes changes.
 type classIndex struct {
 	classes        []cluster.PodClass // as last seen

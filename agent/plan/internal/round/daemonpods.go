@@ -15,7 +15,7 @@ func Daemon(pod *cluster.Pod) bool {
 	return pod.Owner != nil && pod.Owner.Kind == "DaemonSet" || pod.Wishes != nil && pod.Wishes.Daemon
 }
 
-// Shares is what DaemonSets take of the machines of each group.
+// Shares returns the room that DaemonSets take of the machines of each group.
 func (w *State) Shares() *daemons.Shares {
 	if w.shares == nil {
 		w.matchInstances()

@@ -3,7 +3,7 @@
 // the round has decided so far.
 //
 // New begins a round; its steps are called by agent/plan in the order of agent/plan's
-// list. Cache is what one round worked out for the next one (indexes by pointer identity,
+// list. Cache keeps the results of one round that the next one can use (indexes by pointer identity,
 // so that a round costs what changed). Layer 1. It refuses to decide: whether a group may grow is
 // for growth, which group grows for scaleup, which node or instance goes for scaledown. It
 // never writes to the Snapshot.

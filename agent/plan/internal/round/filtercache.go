@@ -11,7 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/unchanged"
 )
 
-// filterCache are what the shape filters said of demands and nodes.
+// filterCache holds the answers of the shape filters about demands and nodes.
 type filterCache struct {
 	gen   int
 	rows  [][]int8 // by number of classIndex.shape and by node; 0: not asked yet, -1: no

@@ -63,7 +63,7 @@ func (w *State) OpenHeadroom() {
 	}
 }
 
-// freeMachine is what one free machine of a group leaves to pods.
+// freeMachine is the room that one free machine of a group leaves to pods.
 func (w *State) freeMachine(g *Group) cluster.Resources {
 	shape := nodestart.NextMachine(&g.Template, w.Policy)
 	r := g.Template.Allocatable

@@ -12,7 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 )
 
-// nodeFacts are what follows from one Node with its pods, the classes and the Policy alone:
+// nodeFacts follow from one Node with its pods, the classes and the Policy alone:
 // no clock, no budget, no other Node. They are worked out once per value of a Node.
 type nodeFacts struct {
 	node           *cluster.Node
@@ -190,7 +190,7 @@ func (f *nodeFacts) UnplaceableWords(pod cluster.PodKey, because func() string) 
 	return s.words
 }
 
-// DrainPlan is what a drain has to do with the pods of a node.
+// DrainPlan lists the pods of a node that a drain evicts, and those that it leaves.
 type DrainPlan struct {
 	Movable     int            // pods to be evicted
 	Classes     []ClassCount   // of them, those that need room elsewhere, the largest first

@@ -258,13 +258,13 @@ func Later(a, b time.Time) time.Time {
 	return b
 }
 
-// SizeCost is what a group's machine costs, in cores.
+// SizeCost is the cost of a group's machine by its size, in cores.
 func (g *Group) SizeCost() float64 {
 	c := &g.Template.Capacity
 	return binpack.CoreEquivalents(float64(c.MilliCPU), float64(c.Memory))
 }
 
-// Cache is what one round worked out for the next.
+// Cache keeps the results of one round that the next one can use.
 type Cache struct {
 	Classes   classIndex
 	Facts     []*nodeFacts // by index of Snapshot.Nodes

@@ -2,7 +2,7 @@ package round
 
 import "github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 
-// totals is what all nodes have together, the control plane included.
+// totals sums up the resources of all nodes, the control plane included.
 type totals struct {
 	known    bool
 	capacity cluster.Resources
@@ -32,11 +32,11 @@ func (w *State) total() *totals {
 	return t
 }
 
-// Capacity is what all nodes have together; of the extended resources those of
+// Capacity sums up the capacity of all nodes; of the extended resources those of
 // Policy.GPUTotal. The caller does not change it.
 func (w *State) Capacity() *cluster.Resources { return &w.total().capacity }
 
-// CapacityRemoving is what of it is on nodes that go.
+// CapacityRemoving is the part of it on nodes that go.
 func (w *State) CapacityRemoving() *cluster.Resources { return &w.total().removing }
 
 // CountRemoval counts a node that goes from now on.

@@ -13,7 +13,7 @@ import (
 // (kubernetes/autoscaler#1431). So the same filters are asked about a machine of the group in
 // each of its zones: where it would take the pod in one of them, the zones are the cause.
 
-// zoneBlame is what a round knows of zones for that.
+// zoneBlame holds the facts about zones that a round needs for that.
 type zoneBlame struct {
 	of     map[cluster.GroupID][]string
 	values map[string]map[string]bool // of labels of nodes, by key

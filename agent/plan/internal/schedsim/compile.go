@@ -17,7 +17,7 @@ const (
 // that have none of their own (defaultingType System).
 var systemSpread = []cluster.Spread{{TopologyKey: labelHostname, MaxSkew: 3}, {TopologyKey: labelZone, MaxSkew: 5}}
 
-// tables is what the classes ask and count, worked out once.
+// tables lists what the classes ask and count, worked out once.
 type tables struct {
 	keys          []string // topology keys without hostname
 	selections    []selection
@@ -72,7 +72,7 @@ type interCount struct {
 	pods     int
 }
 
-// reads is what a class's scores read.
+// reads lists the counters that a class's scores read.
 type reads struct {
 	spread   []softSpread
 	all      bool // nodes that lack a key are not scored
@@ -94,7 +94,7 @@ type interRead struct {
 
 type defaults struct{ cpu, memory int64 }
 
-// increments is what counts a pod of a class.
+// increments lists the counters that count a pod of a class.
 type increments struct {
 	selections []int32
 	inter      []interRead
@@ -292,7 +292,7 @@ func (t *tables) interCounter(key string) int32 {
 	return int32(len(t.interCounters) - 1)
 }
 
-// incrementsOf is what counts a pod of a class, worked out when it is first asked for.
+// incrementsOf lists the counters that count a pod of a class, worked out when it is first asked for.
 func (t *tables) incrementsOf(class int) *increments {
 	if inc := t.increments[class]; inc != nil {
 		return inc

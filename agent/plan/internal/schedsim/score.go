@@ -12,7 +12,7 @@ const (
 	maxScore       = 100
 )
 
-// ownScore is what a node's own room scores for one more pod of a class: LeastAllocated and
+// ownScore is the score of a node's own room for one more pod of a class: LeastAllocated and
 // BalancedAllocation.
 func (s *Sim) ownScore(v *view, x *node) int32 {
 	score := leastAllocated(x, s.asks[v.class].cpu, s.asks[v.class].memory)

@@ -5,7 +5,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// Config is what a Sim is about. Nothing of it is written to.
+// Config holds the inputs of a Sim. The Sim writes to none of them but State.
 type Config struct {
 	Classes    []cluster.PodClass
 	Namespaces []cluster.Namespace
@@ -65,7 +65,7 @@ type Sim struct {
 // Spent tells whether the steps have reached the limit: pods that Bind has left may have room.
 func (s *Sim) Spent() bool { return s.Limit > 0 && s.Steps >= s.Limit }
 
-// shape is what a Sim knows of a NodeInfo.
+// shape holds the facts that a Sim has worked out about a NodeInfo.
 type shape struct {
 	info     *fit.NodeInfo
 	domains  []int32 // per key; -1: the label is missing
@@ -102,7 +102,7 @@ func (s *Sim) Nodes() int { return len(s.nodes) }
 // Seed says how ties are drawn from here on. 0: the same node of equal ones each time.
 func (s *Sim) Seed(seed uint64) { s.draw = draw(seed) }
 
-// Room is what is left of a node; not to be changed, and valid until it changes.
+// Room is the room that is left on a node; not to be changed, and valid until it changes.
 func (s *Sim) Room(node int) []int64 { return s.nodes[node].room }
 
 // AddNode adds a node and returns its index: 0, 1, 2 and so on. The pods that are on it

@@ -28,7 +28,7 @@ type view struct {
 	free        [][]int32
 }
 
-// fact is what a class makes of a shape.
+// fact holds what the filters and scores of a class say of a shape.
 type fact struct {
 	known, passes, ignored bool
 	taints, affinity       int64

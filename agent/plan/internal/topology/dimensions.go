@@ -300,7 +300,7 @@ func (b *Topology) extendSizes(ks *constraintClasses, dimensions []dimension) {
 	}
 }
 
-// roomOn is what a dimension has left on a node.
+// roomOn is the room that a node has left in a dimension.
 func (b *Topology) roomOn(x *dimension, n int) int64 {
 	if st := b.w.Nodes[n].State; st == round.StateOut {
 		return 0

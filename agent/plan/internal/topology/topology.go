@@ -14,7 +14,7 @@ import (
 
 const KeyHostname = "kubernetes.io/hostname"
 
-// Topology is what constrains the pending pods to other pods and to volumes, worked out once a
+// Topology holds the constraints between the pending pods, other pods and volumes, worked out once a
 // round. The packer knows nothing of it: constraints are turned into what a packer
 // understands (zoneassignment.go: which zones' machines a pod may go on; dimensions.go: room of
 // machines), the answer is held against the scheduler's own rules (verifier.go), and what

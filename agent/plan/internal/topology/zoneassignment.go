@@ -284,7 +284,7 @@ func (s *zoneAssignment) assign(out []round.Demand, k *round.Demand) []round.Dem
 	return out
 }
 
-// weight is what a pod of a class adds to placedMilliCPU: its memory counts at 8 GiB a core.
+// weight is the amount that a pod of a class adds to placedMilliCPU: its memory counts at 8 GiB a core.
 func (s *zoneAssignment) weight(class int) int64 {
 	size := s.w.Dimensions.Class(class)
 	return size[0] + size[1]>>23
