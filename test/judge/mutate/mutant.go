@@ -15,6 +15,9 @@ import (
 type Target struct {
 	// Package is the directory, from the root of the product's module.
 	Package string
+	// Stories tells that the rounds which are written down in agent/plan are asked too, where the package's own tests
+	// notice nothing: they say what the steps of the engine decide.
+	Stories bool
 	// Files of the package whose conditions are broken.
 	Files []string
 	// Lists are package-level slices of checks; each element is left out once.
@@ -34,6 +37,11 @@ var Targets = []Target{
 	{Package: "csrsigner", Files: []string{"facts.go"}, Skip: "^(TestR17Flood|TestJoinFlood)$"},
 	{Package: "nodecleaner/reaper", Files: []string{"rules.go", "decide.go", "candidate.go", "sight.go", "breaker.go", "asked.go", "identity.go", "lease.go"},
 		Lists: []string{"eligibleChecks", "proofChecks", "breakerChecks", "liveChecks"}, Skip: "^(TestChaos|TestChaosFindsVictims|TestHonestWorlds)$"},
+	{Package: "agent/plan/internal/growth", Files: []string{"holds.go", "limits.go", "readlag.go", "totals.go", "balancesets.go"}, Lists: []string{"holds"}, Stories: true},
+	{Package: "agent/plan/internal/disruption", Files: []string{"budgets.go", "reasons.go", "drift.go", "rollout.go", "orders.go"}, Stories: true},
+	{Package: "agent/plan/internal/burst", Files: []string{"burst.go", "overtaken.go"}, Stories: true},
+	{Package: "agent/plan/internal/reap", Files: []string{"reap.go"}, Stories: true},
+	{Package: "agent/plan/internal/nodestart", Files: []string{"needs.go", "nodestart.go"}, Stories: true},
 }
 
 // Kind is what is done to the source.

@@ -30,6 +30,15 @@ var ErrUnwell = errors.New("the tests fail without any mutant")
 // hangs is how long the tests of one mutant may take; a mutant that hangs is caught.
 const hangs = 2 * time.Minute
 
+// suite is a built binary of tests with the mutants in it, and the directory that it is run in.
+type suite struct{ binary, dir, run, skip string }
+
+// stories are the tests of agent/plan that play rounds which are written down.
+const (
+	storiesDir = "agent/plan"
+	stories    = "^(TestStories|TestFoundWorlds|TestFoundRounds|TestExplain(Pod|Node|Group))$"
+)
+
 // Run builds the target with its mutants and runs its tests once for each, several
 // at a time. root is the directory of the product's module; each gets every result
 // as it comes, in the order of the mutants.
@@ -44,45 +53,60 @@ func Run(ctx context.Context, root string, t Target, parallel int, each func(Res
 		return fmt.Errorf("mutate %s: %w", t.Package, err)
 	}
 	defer os.RemoveAll(temp)
-	binary, err := m.build(ctx, root, dir, temp)
-	if err != nil {
+	suites := []suite{{filepath.Join(temp, "own.test"), dir, t.Run, t.Skip}}
+	if t.Stories {
+		suites = append(suites, suite{filepath.Join(temp, "stories.test"), filepath.Join(root, filepath.FromSlash(storiesDir)), stories, ""})
+	}
+	if err := m.write(dir, temp); err != nil {
 		return err
 	}
-	if r, err := test(ctx, binary, dir, t, Mutant{}); err != nil {
+	for i := range suites {
+		if err := suites[i].build(ctx, root, temp); err != nil {
+			return err
+		}
+	}
+	if r, err := test(ctx, suites, Mutant{}); err != nil {
 		return err
 	} else if r.Caught {
 		return fmt.Errorf("test %s: %w: %s", t.Package, ErrUnwell, r.By)
 	}
-	return m.each(ctx, binary, dir, t, parallel, each)
+	return m.each(ctx, suites, parallel, each)
 }
 
-// build compiles the package's tests with the changed files in place of its own.
-func (m *mutated) build(ctx context.Context, root, dir, temp string) (string, error) {
+// write writes the changed files, and the list that puts them in place of the package's own.
+func (m *mutated) write(dir, temp string) error {
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for name, source := range m.files {
 		to := filepath.Join(temp, name)
 		if err := os.WriteFile(to, source, 0o600); err != nil {
-			return "", fmt.Errorf("write mutants: %w", err)
+			return fmt.Errorf("write mutants: %w", err)
 		}
 		overlay.Replace[filepath.Join(dir, name)] = to
 	}
 	index, err := json.Marshal(overlay)
 	if err != nil {
-		return "", fmt.Errorf("write mutants: %w", err)
+		return fmt.Errorf("write mutants: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(temp, "overlay.json"), index, 0o600); err != nil {
-		return "", fmt.Errorf("write mutants: %w", err)
+		return fmt.Errorf("write mutants: %w", err)
 	}
-	binary := filepath.Join(temp, "mutants.test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", filepath.Join(temp, "overlay.json"), "-o", binary, dir)
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build mutants: %w\n%s", err, out)
-	}
-	return binary, nil
+	return nil
 }
 
-func (m *mutated) each(ctx context.Context, binary, dir string, t Target, parallel int, each func(Result)) error {
+// build compiles the tests with the mutants.
+func (s *suite) build(ctx context.Context, root, temp string) error {
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", filepath.Join(temp, "overlay.json"), "-o", s.binary, s.dir)
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build mutants: %w\n%s", err, out)
+	}
+	if _, err := os.Stat(s.binary); err != nil { // go test -c writes nothing where there are no tests
+		s.binary = ""
+	}
+	return nil
+}
+
+func (m *mutated) each(ctx context.Context, suites []suite, parallel int, each func(Result)) error {
 	results := make([]Result, len(m.mutants))
 	errs := make([]error, len(m.mutants))
 	done := make([]chan struct{}, len(m.mutants))
@@ -97,7 +121,7 @@ func (m *mutated) each(ctx context.Context, binary, dir string, t Target, parall
 			slots <- struct{}{}
 			running.Go(func() {
 				defer func() { close(done[i]); <-slots }()
-				results[i], errs[i] = test(ctx, binary, dir, t, x)
+				results[i], errs[i] = test(ctx, suites, x)
 			})
 		}
 	})
@@ -111,28 +135,43 @@ func (m *mutated) each(ctx context.Context, binary, dir string, t Target, parall
 	return errors.Join(errs...)
 }
 
-// test runs the tests with one mutant alive; number 0 is none.
-func test(ctx context.Context, binary, dir string, t Target, m Mutant) (Result, error) {
-	start := time.Now()
+// test runs the suites with one mutant alive, until one notices it; number 0 is none.
+func test(ctx context.Context, suites []suite, m Mutant) (Result, error) {
+	r := Result{Mutant: m}
+	for i := range suites {
+		if r.Caught || suites[i].binary == "" {
+			continue
+		}
+		start := time.Now()
+		by, err := suites[i].test(ctx, m)
+		if err != nil {
+			return r, err
+		}
+		r.By, r.Caught, r.Took = by, by != "", r.Took+time.Since(start)
+	}
+	return r, nil
+}
+
+// test runs the tests of one suite with one mutant alive. It returns the first test that failed; "": none did.
+func (s *suite) test(ctx context.Context, m Mutant) (by string, err error) {
 	run, cancel := context.WithTimeout(ctx, hangs)
 	defer cancel()
-	cmd := exec.CommandContext(run, binary, "-test.failfast", "-test.short", "-test.run="+t.Run, "-test.skip="+t.Skip, "-test.timeout="+(hangs-10*time.Second).String())
-	cmd.Dir = dir
+	cmd := exec.CommandContext(run, s.binary, "-test.failfast", "-test.short", "-test.run="+s.run, "-test.skip="+s.skip, "-test.timeout="+(hangs-10*time.Second).String())
+	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "LIVE_MUTANT="+strconv.Itoa(m.Number), "GOMAXPROCS="+strconv.Itoa(min(2, runtime.NumCPU())))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	r := Result{Mutant: m, Caught: err != nil, Took: time.Since(start)}
+	err = cmd.Run()
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return r, ctx.Err()
-	case err != nil && run.Err() == nil && !errors.As(err, &exit):
-		return r, fmt.Errorf("run mutant %d: %w", m.Number, err)
-	case err != nil:
-		r.By = firstFailure(out.String())
+		return "", ctx.Err()
+	case err == nil:
+		return "", nil
+	case run.Err() == nil && !errors.As(err, &exit):
+		return "", fmt.Errorf("run mutant %d: %w", m.Number, err)
 	}
-	return r, nil
+	return firstFailure(out.String()), nil
 }
 
 // firstFailure finds the innermost test that failed first.

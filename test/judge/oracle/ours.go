@@ -77,27 +77,41 @@ func Answers(w *World) ([][]Answer, error) {
 	return out, nil
 }
 
-// Claims are the waiting pods that cannot be put on one of the nodes that they are claimed for: they are put there one after the
-// other, as long as the filters allow one more. It asks package fit, which the judgements hold against kube-scheduler.
-func Claims(w *World, on map[cluster.PodKey][]string) (refused []cluster.PodKey, err error) {
+// Claims are the claimed pods that cannot be put on one of the nodes that they are claimed for. They are put there one after the
+// other, as long as the filters allow one more. Where none of them is allowed, one waiting pod without a claim is put on the first of
+// the other nodes that allows it: a topology spread may count it. It asks package fit, which the judgements hold against
+// kube-scheduler.
+func Claims(w *World, on map[cluster.PodKey][]string, others []string) (refused []cluster.PodKey, err error) {
 	b, err := seat(w)
 	if err != nil {
 		return nil, err
 	}
-	left := make([]cluster.PodKey, len(w.Waiting))
-	for i, p := range w.Waiting {
-		left[i] = keyOf(p)
+	var unclaimed []cluster.PodKey
+	for _, p := range w.Waiting {
+		key := keyOf(p)
+		if _, claimed := on[key]; claimed {
+			refused = append(refused, key)
+		} else {
+			unclaimed = append(unclaimed, key)
+		}
 	}
-	for before := len(left) + 1; len(left) < before && err == nil; {
-		before = len(left)
-		left = slices.DeleteFunc(left, func(key cluster.PodKey) (put bool) {
-			if err == nil {
-				put, err = b.putOn(key, on[key])
-			}
-			return put
-		})
+	put := func(key cluster.PodKey, names []string) (done bool) {
+		if err == nil {
+			done, err = b.putOn(key, names)
+		}
+		return done
 	}
-	return left, err
+	for moved := true; moved && err == nil; {
+		before := len(refused)
+		refused = slices.DeleteFunc(refused, func(key cluster.PodKey) bool { return put(key, on[key]) })
+		if moved = len(refused) < before; moved || before == 0 {
+			continue
+		}
+		if i := slices.IndexFunc(unclaimed, func(key cluster.PodKey) bool { return put(key, others) }); i >= 0 {
+			unclaimed, moved = slices.Delete(unclaimed, i, i+1), true
+		}
+	}
+	return refused, err
 }
 
 // putOn puts a pod on the first of some nodes that the filters allow.

@@ -3,7 +3,6 @@ package worlds
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"syscall"
@@ -121,8 +120,9 @@ func sum(machines []int) (n int) {
 }
 
 // countRefused counts the claims that kube-scheduler refuses, whatever it would score: pods that no order of binding puts on
-// the machine that the purchase has for them. Two orders are tried: the claimed pods alone, and, if some of them are refused, all pods
-// in the order in which they wait. The pods without a claim are put on the nodes that were there.
+// the machine that the purchase has for them. The orders that are tried: the claimed pods alone; and with them the pods without a
+// claim, on the nodes that were there, each of these being the first once (98093: five pods of a spread are to go to the zone of the
+// second).
 func (p *player) countRefused(joined []orderedMachine, waiting []*corev1.Pod) error {
 	machines := make([][]string, len(p.w.Groups)) // by group, in the order of their numbers
 	for _, m := range joined {
@@ -144,20 +144,16 @@ func (p *player) countRefused(joined []orderedMachine, waiting []*corev1.Pod) er
 	for _, n := range p.w.Nodes[:len(p.w.Nodes)-len(joined)] {
 		before = append(before, n.Name)
 	}
-	all := maps.Clone(on)
-	for _, pod := range waiting {
-		key := cluster.PodKey(pod.Namespace + "/" + pod.Name)
-		if _, claimed := on[key]; !claimed {
-			all[key] = before
-		}
-	}
 	least := len(on)
-	for _, claims := range []map[cluster.PodKey][]string{on, all} {
-		refused, err := oracle.Claims(&oracle.World{Nodes: p.w.Nodes, Pods: p.w.Bound, Waiting: waiting, ReplicaSets: p.w.ReplicaSets}, claims)
+	for k := range len(before) + 1 {
+		var others []string // none at first
+		if k > 0 {
+			others = slices.Concat(before[k-1:], before[:k-1])
+		}
+		refused, err := oracle.Claims(&oracle.World{Nodes: p.w.Nodes, Pods: p.w.Bound, Waiting: waiting, ReplicaSets: p.w.ReplicaSets}, on, others)
 		if err != nil {
 			return fmt.Errorf("seed %d: %w", p.seed, err)
 		}
-		refused = slices.DeleteFunc(refused, func(key cluster.PodKey) bool { _, claimed := on[key]; return !claimed })
 		if least = min(least, len(refused)); least == 0 {
 			return nil
 		}

@@ -223,7 +223,7 @@ func (j *model) choose() (trial, bool) {
 }
 
 const (
-	judgeAlways   = 2 // how many candidates are tried whatever it takes
+	judgeAlways   = 3 // how many candidates are tried whatever it takes
 	judgeSearches = 2 // from how many of them the search sets out
 	judgeRepaired = 4 // how many of the candidates are repaired
 	judgeRepairs  = 3 // how often what is left over is bought at once instead of later
