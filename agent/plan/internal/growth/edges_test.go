@@ -204,7 +204,7 @@ func TestReadLagOfSeveralClouds(t *testing.T) {
 			s.Groups = append(s.Groups, other)
 			s.Nodes = append(s.Nodes, &cluster.Node{Name: "young", ProviderID: c.young, Created: now.Add(-time.Second)})
 			if c.young == "x:///told" { // it is listed still
-				s.Groups[0].Instances = append(s.Groups[0].Instances, cluster.Instance{ID: "x:///told", Phase: cluster.PhaseTerminating, Created: now.Add(-time.Minute)})
+				s.Groups[0].Instances = append(s.Groups[0].Instances, cluster.Instance{ID: "x:///told", Phase: cluster.PhaseDeleting, Created: now.Add(-time.Minute)})
 			}
 			m.Deleted = map[cluster.InstanceID]time.Time{"x:///told": now.Add(-time.Second)}
 		})
