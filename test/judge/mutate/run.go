@@ -33,11 +33,8 @@ const hangs = 2 * time.Minute
 // suite is a built binary of tests with the mutants in it, and the directory that it is run in.
 type suite struct{ binary, dir, run, skip string }
 
-// stories are the tests of agent/plan that play rounds which are written down.
-const (
-	storiesDir = "agent/plan"
-	stories    = "^(TestStories|TestFoundWorlds|TestFoundRounds|TestExplain(Pod|Node|Group))$"
-)
+// storiesDir is the package of Target.Stories.
+const storiesDir = "agent/plan"
 
 // Run builds the target with its mutants and runs its tests once for each, several
 // at a time. root is the directory of the product's module; each gets every result
@@ -54,8 +51,8 @@ func Run(ctx context.Context, root string, t Target, parallel int, each func(Res
 	}
 	defer os.RemoveAll(temp)
 	suites := []suite{{filepath.Join(temp, "own.test"), dir, t.Run, t.Skip}}
-	if t.Stories {
-		suites = append(suites, suite{filepath.Join(temp, "stories.test"), filepath.Join(root, filepath.FromSlash(storiesDir)), stories, ""})
+	if t.Stories != "" {
+		suites = append(suites, suite{filepath.Join(temp, "stories.test"), filepath.Join(root, filepath.FromSlash(storiesDir)), t.Stories, ""})
 	}
 	if err := m.write(dir, temp); err != nil {
 		return err

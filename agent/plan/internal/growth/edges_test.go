@@ -47,22 +47,25 @@ func TestSharedQuota(t *testing.T) {
 	for name, c := range map[string]struct {
 		provider, quota, otherProvider, otherQuota string
 		cause                                      cluster.Cause
-		held                                       bool
+		unlisted, held                             bool // the cloud no longer lists the group that was refused
 	}{
-		"no names":            {"aws", "", "aws", "", cluster.CauseQuota, true},
-		"the same quota":      {"aws", "L-1", "aws", "L-1", cluster.CauseQuota, true},
-		"other quotas":        {"aws", "L-1", "aws", "L-2", cluster.CauseQuota, false},
-		"one has no name":     {"aws", "L-1", "aws", "", cluster.CauseQuota, true},
-		"own has no name":     {"aws", "", "aws", "L-2", cluster.CauseQuota, true},
-		"another cloud":       {"aws", "", "nova", "", cluster.CauseQuota, false},
-		"another cloud, same": {"aws", "L-1", "nova", "L-1", cluster.CauseQuota, false},
-		"no machines to have": {"aws", "", "aws", "", cluster.CauseCapacity, false},
+		"no names":             {"aws", "", "aws", "", cluster.CauseQuota, false, true},
+		"the same quota":       {"aws", "L-1", "aws", "L-1", cluster.CauseQuota, false, true},
+		"other quotas":         {"aws", "L-1", "aws", "L-2", cluster.CauseQuota, false, false},
+		"one has no name":      {"aws", "L-1", "aws", "", cluster.CauseQuota, false, true},
+		"own has no name":      {"aws", "", "aws", "L-2", cluster.CauseQuota, false, true},
+		"another cloud":        {"aws", "", "nova", "", cluster.CauseQuota, false, false},
+		"another cloud, same":  {"aws", "L-1", "nova", "L-1", cluster.CauseQuota, false, false},
+		"no machines to have":  {"aws", "", "aws", "", cluster.CauseCapacity, false, false},
+		"a group that is gone": {"aws", "L-1", "nova", "", cluster.CauseQuota, true, true},
 	} {
 		w := oneGroup(func(s *cluster.Snapshot, m *decision.Memory, _ *decision.Policy) {
 			s.Groups[0].Provider, s.Groups[0].Quota = c.provider, c.quota
-			s.Groups = append(s.Groups, cluster.NodeGroup{ID: "other", Provider: c.otherProvider, Quota: c.otherQuota, Max: 9, ReadAt: now, Template: s.Groups[0].Template})
+			s.Groups = append([]cluster.NodeGroup{{ID: "other", Provider: c.otherProvider, Quota: c.otherQuota, Max: 9, ReadAt: now, Template: s.Groups[0].Template}}, s.Groups...)
 			b := backoffOf("other", 5)
-			b.Cause = c.cause
+			if b.Cause = c.cause; c.unlisted {
+				b.Group = "gone"
+			}
 			m.Backoff = []decision.Backoff{b}
 		})
 		if g := &w.Groups[w.ByID["g"]]; (g.Growth.Rule == decision.RuleQuota) != c.held {
