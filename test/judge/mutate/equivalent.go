@@ -23,6 +23,10 @@ var Equivalent = map[string]map[string]string{
 		`breaker.go countErrors: edge over > 0`:                     "nothing is cut off at the front",
 	},
 	"agent/plan/internal/growth": {
+		`balancesets.go JudgeBalance: always k != most`:        "the groups of one kind do not differ from each other",
+		`balancesets.go holdUnlike: always difference != ""`:   "groups of two kinds differ",
+		`balancesets.go holdUnlike: always len(names) > 0`:     "as above",
+		`balancesets.go holdUnlike: edge len(names) > 0`:       "as above",
 		`holds.go roundHolds: edge g.Size >= g.Max`:            "the limit of the maximum leaves nothing, in the same words",
 		`holds.go roundHolds: edge g.CorrectedTarget >= g.Min`: "as above: a group at its minimum is not raised",
 		`holds.go Reasons: always l.count == 0`:                "a limit that leaves machines has no words, and no reason is added without words",

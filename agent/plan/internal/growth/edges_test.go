@@ -2,6 +2,7 @@ package growth
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,8 +62,8 @@ func TestSharedQuota(t *testing.T) {
 	} {
 		w := oneGroup(func(s *cluster.Snapshot, m *decision.Memory, _ *decision.Policy) {
 			s.Groups[0].Provider, s.Groups[0].Quota = c.provider, c.quota
-			s.Groups = append([]cluster.NodeGroup{{ID: "other", Provider: c.otherProvider, Quota: c.otherQuota, Max: 9, ReadAt: now, Template: s.Groups[0].Template}}, s.Groups...)
-			b := backoffOf("other", 5)
+			s.Groups = append([]cluster.NodeGroup{{ID: "another", Provider: c.otherProvider, Quota: c.otherQuota, Max: 9, ReadAt: now, Template: s.Groups[0].Template}}, s.Groups...)
+			b := backoffOf("another", 5)
 			if b.Cause = c.cause; c.unlisted {
 				b.Group = "gone"
 			}
@@ -252,6 +253,39 @@ func TestKeepsTotals(t *testing.T) {
 		}
 		if got := KeepsTotals(w, &w.Nodes[0]); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestJudgeBalance: of a set the groups are held whose machines differ from those of most; where no kind is the most frequent,
+// each group is held.
+func TestJudgeBalance(t *testing.T) {
+	for name, c := range map[string]struct {
+		cores []int64 // of the machines of each group
+		held  int
+		words string // the first held reason has them
+	}{
+		"alike":              {[]int64{2, 2, 2}, 0, ""},
+		"the last is odd":    {[]int64{2, 2, 4}, 1, "not balanced with groups g0 and g1 of set s"},
+		"the first is odd":   {[]int64{4, 2, 2}, 1, "not balanced with groups g1 and g2 of set s"},
+		"two that differ":    {[]int64{2, 4}, 2, "not balanced with group g1 of set s"},
+		"three that differ":  {[]int64{2, 4, 8}, 3, "not balanced with groups g1 and g2 of set s"},
+		"two kinds of two":   {[]int64{2, 2, 4, 4}, 4, "not balanced with groups g2 and g3 of set s"},
+		"two are odd":        {[]int64{2, 2, 4, 8}, 2, "not balanced with groups g0 and g1 of set s"},
+		"eight are named":    {[]int64{2, 2, 2, 2, 2, 2, 2, 2, 4}, 1, "groups g0, g1, g2, g3, g4, g5, g6 and g7 of set s"},
+		"nine are not named": {[]int64{2, 2, 2, 2, 2, 2, 2, 2, 2, 4}, 1, "groups g0, g1, g2, g3, g4, g5, g6, g7 and others of set s"},
+	} {
+		w := oneGroup(func(s *cluster.Snapshot, _ *decision.Memory, _ *decision.Policy) {
+			s.Groups, s.Nodes = nil, nil
+			for i, cores := range c.cores {
+				machine := cluster.Resources{MilliCPU: 1000 * cores, Memory: 4 << 30, Pods: 110}
+				s.Groups = append(s.Groups, cluster.NodeGroup{ID: cluster.GroupID(fmt.Sprint("g", i)), Balance: "s", Max: 9, ReadAt: now,
+					Template: cluster.Template{Capacity: machine, Allocatable: machine}})
+			}
+		})
+		JudgeBalance(w)
+		if len(w.Plan.Held) != c.held || c.held > 0 && !strings.Contains(w.Plan.Held[0].Why, c.words) {
+			t.Errorf("%s: held %v", name, w.Plan.Held)
 		}
 	}
 }
