@@ -54,7 +54,7 @@ test: ## everything that CI runs: the product under the race detector where cgo 
 	@if CGO_ENABLED=1 $(GO) env CC >/dev/null && command -v $$($(GO) env CC) >/dev/null; then \
 		CGO_ENABLED=1 $(GO) test -race -timeout 40m ./...; else echo "no C compiler: testing without the race detector"; $(GO) test -timeout 40m ./...; fi
 	cd tools && $(GO) test -timeout 40m ./...
-	cd test && $(GO) test -count=1 -p 2 -timeout 40m ./...
+	cd test && $(GO) test -count=1 -p 3 -timeout 40m ./...
 
 oracle: ## fit beside kube-scheduler's own framework: a million judgements on worlds from a seed, every broken rule caught, and 40 mixes with the real kube-scheduler (ORACLE_FLAGS="-seed 1 -judgements 5000000"; with -spread a third of all refusals is of spread)
 	cd test && $(GO) run ./cmd/oracle $(ORACLE_FLAGS)
@@ -65,7 +65,7 @@ soak: ## the tests that draw their worlds, by the clock and SEEDS times as many 
 	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_SEEDS=$(SEEDS) AUTOSCALER_TEST_DEAREST=$${DEAREST:-10m} $(GO) test -count=1 -timeout 4h ./agent/plan/... ./agent/binpack
 	cd test && AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} $(GO) test -count=1 -timeout 1h ./judge/sim
 
-mutants: ## every check of csrsigner/rules and nodecleaner/reaper is broken, one at a time: its own tests must notice (MUTANTS_FLAGS="-package csrsigner/rules -v")
+mutants: ## every check of csrsigner/rules, nodecleaner/reaper and small packages of the engine is broken, one at a time: its own tests, or the stories of agent/plan, must notice (MUTANTS_FLAGS="-package csrsigner/rules -v")
 	cd test && $(GO) run ./cmd/mutants $(MUTANTS_FLAGS)
 
 chaos: ## everything goes wrong at once, by the clock's seed, which is printed (AUTOSCALER_TEST_SEED draws one again): a million rounds of the reaper (ROUNDS; make check plays 6,000), 0 living Nodes deleted; then an hour of storms around two whole agents (STORMS=1h; make test plays one), nothing bought twice, no pod lost
