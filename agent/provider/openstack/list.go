@@ -3,8 +3,10 @@ package openstack
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 
+	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/pagination"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
@@ -55,16 +57,26 @@ func (p listPage) NextPageURL() (string, error) {
 	return next.String(), nil
 }
 
+// listAttempts is how often a list is begun of which a page's last entry has gone before the next page was read.
+const listAttempts = 3
+
 // List reads a list to its end. pages is the result of a list function of gophercloud; key
-// is the list's name in the answer.
-func List[T any](ctx context.Context, pages pagination.Pager, key string) ([]T, error) {
-	var all []T
+// is the list's name in the answer. A list is read anew where the entry that the next page was to follow is gone by
+// then: Nova answers 400, others 404 (bad_request "marker [ID] not found").
+func List[T any](ctx context.Context, pages pagination.Pager, key string) (all []T, err error) {
 	pages = pages.WithPageCreator(func(r pagination.PageResult) pagination.Page { return listPage{r, key} })
-	err := pages.EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
-		var list []T
-		err := page.(listPage).ExtractIntoSlicePtr(&list, key)
-		all = append(all, list...)
-		return true, err
-	})
+	for range listAttempts {
+		all = nil
+		read := 0
+		err = pages.EachPage(ctx, func(_ context.Context, page pagination.Page) (bool, error) {
+			var list []T
+			err := page.(listPage).ExtractIntoSlicePtr(&list, key)
+			all, read = append(all, list...), read+1
+			return true, err
+		})
+		if read == 0 || !gophercloud.ResponseCodeIs(err, http.StatusBadRequest) && !gophercloud.ResponseCodeIs(err, http.StatusNotFound) {
+			break
+		}
+	}
 	return all, err
 }

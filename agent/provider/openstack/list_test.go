@@ -55,3 +55,44 @@ func TestListOfAHollowAnswer(t *testing.T) {
 		t.Errorf("an empty list: %v, %v", list, err)
 	}
 }
+
+// TestListWhoseMarkerIsGone: the last server of a page is deleted before the next page is read. The list is read anew, and an
+// answer that goes on refusing is told.
+func TestListWhoseMarkerIsGone(t *testing.T) {
+	for name, c := range map[string]struct {
+		code, refusals int // the answers to the second page
+		want           []string
+		requests       int
+	}{
+		"Nova":             {http.StatusBadRequest, 1, []string{"a", "c"}, 4},
+		"others":           {http.StatusNotFound, 2, []string{"a", "c"}, 6},
+		"each time":        {http.StatusBadRequest, 9, nil, 2 * listAttempts},
+		"another mistake":  {http.StatusForbidden, 1, nil, 2},
+		"nothing is wrong": {0, 0, []string{"a", "c"}, 2},
+	} {
+		requests := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			requests++
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case r.URL.Query().Get("marker") == "":
+				_, _ = w.Write([]byte(`{"flavors": [{"id": "a"}], "flavors_links": [{"rel": "next", "href": "x"}]}`))
+			case requests/2 <= c.refusals:
+				w.WriteHeader(c.code)
+				_, _ = w.Write([]byte(`{"badRequest": {"code": 400, "message": "marker [a] not found"}}`))
+			default:
+				_, _ = w.Write([]byte(`{"flavors": [{"id": "c"}]}`))
+			}
+		}))
+		client := &gophercloud.ServiceClient{ProviderClient: &gophercloud.ProviderClient{}, Endpoint: server.URL + "/"}
+		list, err := List[flavors.Flavor](t.Context(), flavors.ListDetail(client, flavors.ListOpts{}), "flavors")
+		server.Close()
+		var ids []string
+		for _, f := range list {
+			ids = append(ids, f.ID)
+		}
+		if (err == nil) != (c.want != nil) || err == nil && !slices.Equal(ids, c.want) || requests != c.requests {
+			t.Errorf("%s: %q after %d requests, %v", name, ids, requests, err)
+		}
+	}
+}

@@ -187,20 +187,17 @@ func (r *Region) page(q *call, query url.Values, detail bool, keep func(*Server)
 	if n, err := strconv.Atoi(query.Get("limit")); err == nil && n > 0 {
 		limit = min(limit, n)
 	}
-	var all []*Server
-	for _, s := range slices.Backward(r.shown()) {
-		if keep(s) {
-			all = append(all, s)
-		}
-	}
-	if marker := query.Get("marker"); marker != "" {
-		at := slices.IndexFunc(all, func(s *Server) bool { return s.ID == marker })
+	shown := slices.Clone(r.shown())
+	slices.Reverse(shown)
+	if marker := query.Get("marker"); marker != "" { // Nova looks it up by its ID, whether the filters let it pass by now or not
+		at := slices.IndexFunc(shown, func(s *Server) bool { return s.ID == marker })
 		if at < 0 {
 			q.fail(http.StatusBadRequest, "marker ["+marker+"] not found")
 			return
 		}
-		all = all[at+1:]
+		shown = shown[at+1:]
 	}
+	all := slices.DeleteFunc(shown, func(s *Server) bool { return !keep(s) })
 	more := len(all) > limit
 	all = all[:min(len(all), limit)]
 	list := make([]any, 0, len(all))
