@@ -23,6 +23,9 @@ var Equivalent = map[string]map[string]string{
 		`breaker.go countErrors: edge over > 0`:                     "nothing is cut off at the front",
 	},
 	"agent/plan/internal/growth": {
+		`purchase.go Allows: never n == 0`:                     "no machine is always allowed",
+		`purchase.go Beside: always HasTotals(w)`:              "the machines of other groups count for nothing without totals: it only saves time",
+		`purchase.go Share: edge upTo(w, set, level+1) > n`:    "the groups get the last level one by one",
 		`balancesets.go JudgeBalance: always k != most`:        "the groups of one kind do not differ from each other",
 		`balancesets.go holdUnlike: always difference != ""`:   "groups of two kinds differ",
 		`balancesets.go holdUnlike: always len(names) > 0`:     "as above",

@@ -157,22 +157,8 @@ func (j *model) fillEmpty(left map[int]int, g int) (value float64, took []int) {
 
 // within tells whether the limits allow a purchase.
 func (j *model) within(x []int) bool {
-	w := j.w
 	x, ok := j.spread(x)
-	for g, n := range x {
-		w.Groups[g].Grow += n
-	}
-	for g, n := range x {
-		if n > 0 {
-			w.Groups[g].Grow -= n
-			ok = ok && growth.Count(w.State, &w.Groups[g], n) >= n
-			w.Groups[g].Grow += n
-		}
-	}
-	for g, n := range x {
-		w.Groups[g].Grow -= n
-	}
-	return ok
+	return ok && growth.Allows(j.w.State, x)
 }
 
 // may tells whether the limits allow one machine of a group more.

@@ -3,11 +3,11 @@ package judge
 import (
 	"maps"
 	"slices"
-	"sort"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/contents"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
 )
@@ -165,49 +165,12 @@ func (j *model) spread(x []int) ([]int, bool) {
 			x = slices.Clone(x)
 			n := x[g]
 			x[g] = 0
-			if !j.fillEvenly(x, set, n) {
+			if !growth.Share(j.w.State, x, set, n) {
 				return x, false
 			}
 		}
 	}
 	return x, true
-}
-
-// fillEvenly gives n machines to the groups of a set up to one level of sizes, and those above
-// it to the first groups; false: their maxima do not allow it.
-func (j *model) fillEvenly(x, set []int, n int) bool {
-	more := func(o, level int) int {
-		gr := &j.w.Groups[o]
-		if !gr.CanGrow() {
-			return 0
-		}
-		return max(min(level, gr.Max)-gr.Size-gr.Grow, 0)
-	}
-	below := func(level int) (sum int) {
-		for _, o := range set {
-			sum += more(o, level)
-		}
-		return sum
-	}
-	most := 0
-	for _, o := range set {
-		most = max(most, j.w.Groups[o].Max)
-	}
-	if below(most) < n {
-		return false
-	}
-	level := sort.Search(most, func(level int) bool { return below(level+1) > n })
-	for _, o := range set {
-		x[o] = more(o, level)
-		n -= x[o]
-	}
-	for _, o := range set {
-		if n > 0 && more(o, level+1) > x[o] {
-			x[o]++
-			n--
-		}
-	}
-	return true
 }
 
 // gathered is a purchase with the machines of each balanced set counted for the group that

@@ -2,7 +2,6 @@ package packing
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
@@ -148,18 +147,8 @@ func (v *Solver) pack(p *binpack.Problem, which []int) binpack.Packing {
 	return binpack.Pack(p)
 }
 
-// room is how many machines a group may still add to this solution. It costs G where the whole cluster has limits.
-func (v *Solver) room(g int) int {
-	gr := &v.w.Groups[g]
-	if !growth.HasTotals(v.w.State) {
-		gr.Grow += v.Solution.Grow[g]
-		defer func() { gr.Grow -= v.Solution.Grow[g] }()
-	} else {
-		v.pretend(1)
-		defer v.pretend(-1)
-	}
-	return growth.Count(v.w.State, gr, math.MaxInt32)
-}
+// room is how many machines a group may still add to this solution.
+func (v *Solver) room(g int) int { return growth.Beside(v.w.State, v.Solution.Grow, g) }
 
 // measure counts pods and what share of the machines' cpu and memory stays unused.
 func (o *option) measure(p *binpack.Problem) {

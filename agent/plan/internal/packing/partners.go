@@ -55,16 +55,7 @@ func (v *Solver) together(set []int) int {
 	for _, g := range set {
 		n += v.upcoming[g]
 	}
-	v.pretend(1)
-	defer v.pretend(-1)
-	return n + growth.Together(v.w.State, set)
-}
-
-// pretend adds what this solution buys to the groups, or takes it off again.
-func (v *Solver) pretend(sign int) {
-	for i := range v.w.Groups {
-		v.w.Groups[i].Grow += sign * v.Solution.Grow[i]
-	}
+	return n + growth.TogetherBeside(v.w.State, v.Solution.Grow, set)
 }
 
 // Smallest is the room that a machine of every group of a set has.
