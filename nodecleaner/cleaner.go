@@ -100,6 +100,7 @@ type Service struct {
 	wanted     map[cluster.NodeName]time.Time
 	asked      chan struct{} // closed when the next round has ended
 	status     string        // the open breakers, in one line
+	breakers   []reaper.Breaker
 
 	led     bool      // a first round was allowed to look
 	waits   bool      // it was said that none was yet

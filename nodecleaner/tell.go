@@ -2,6 +2,7 @@ package nodecleaner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +73,7 @@ func (s *Service) tellBreakers(plan reaper.Plan) {
 	}
 	s.open = open
 	s.mu.Lock()
-	s.status = strings.Join(line, "; ")
+	s.status, s.breakers = strings.Join(line, "; "), plan.Breakers
 	s.mu.Unlock()
 }
 
@@ -84,6 +85,13 @@ func (s *Service) Status() string {
 		return ""
 	}
 	return fmt.Sprintf("node deletion is stopped: %s", s.status)
+}
+
+// Breakers are the breakers that stop deletions now.
+func (s *Service) Breakers() []reaper.Breaker {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.breakers)
 }
 
 // measure sets the gauges: Nodes by the rule that holds them, and breakers that are

@@ -64,36 +64,56 @@ type Leadership struct {
 // New makes the leadership of an agent that does not campaign yet; Run does.
 func New(cfg Config, deps Deps) *Leadership { return &Leadership{cfg: cfg, deps: deps} }
 
+// Standing is what an agent that acts or does not act is worth an operator's attention for.
+type Standing int
+
+// The standings.
+const (
+	Hindered Standing = iota // it does not act, and an operator should look why
+	Acts
+	StandsBy // another agent acts
+	Begins   // it has just been started, and reads the cluster
+)
+
 // MayAct tells whether this agent may change anything now, and if not, why.
 func (g *Leadership) MayAct() (bool, string) {
+	standing, why := g.Standing()
+	return standing == Acts, why
+}
+
+// Standing tells whether this agent acts, and if not, whether that is as it should be.
+func (g *Leadership) Standing() (Standing, string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if why := g.beside(); why != "" {
-		return false, why
+		return Hindered, why
 	}
 	if g.leading && time.Now().Before(g.until()) {
-		return true, ""
+		return Acts, ""
 	}
 	if g.leading {
 		// A process that was stopped (a debugger, a frozen VM) wakes up believing in a
 		// Lease that another agent may hold by now; so does one whose attempts hang.
-		return false, fmt.Sprintf("Lease %s/%s was last renewed at %s", g.cfg.Namespace, g.cfg.Name, g.renewed.UTC().Format(time.RFC3339))
+		return Hindered, fmt.Sprintf("Lease %s/%s was last renewed at %s", g.cfg.Namespace, g.cfg.Name, g.renewed.UTC().Format(time.RFC3339))
 	}
 	why := fmt.Sprintf("waiting for Lease %s/%s", g.cfg.Namespace, g.cfg.Name)
 	if g.holder != "" && g.holder != g.deps.Identity {
 		if time.Now().Before(g.heldUntil) {
-			return false, fmt.Sprintf("standing by: %s holds Lease %s/%s", g.holder, g.cfg.Namespace, g.cfg.Name)
+			return StandsBy, fmt.Sprintf("standing by: %s holds Lease %s/%s", g.holder, g.cfg.Namespace, g.cfg.Name)
 		}
 		// It should be this agent's by now. What keeps it from that is the error, if there is one.
 		why = fmt.Sprintf("waiting for Lease %s/%s: %s has not renewed it, and its time ended at %s", g.cfg.Namespace, g.cfg.Name, g.holder, g.heldUntil.UTC().Format(time.RFC3339))
 	}
+	standing := Hindered
 	if !g.loaded() {
+		standing = Begins
 		why = fmt.Sprintf("reading the cluster; then Lease %s/%s is asked for", g.cfg.Namespace, g.cfg.Name)
 	}
 	if g.err != nil {
+		standing = Hindered
 		why += ": " + apierror.Text(g.err)
 	}
-	return false, why
+	return standing, why
 }
 
 // until is when the right to act ends unless the Lease is renewed before: a few seconds

@@ -45,7 +45,7 @@ var steps = []struct {
 	{"count what every group has and what is upcoming", func(r *run) { r.Account() }},
 	{"count upcoming machines that nobody reserved", func(r *run) { r.CountOrphanedUpcoming() }},
 	{"tell which nodes are still starting", func(r *run) { r.TellStarting() }},
-	{"judge the cluster's health", func(r *run) { r.Health(); r.up.CheckExpanders() }},
+	{stepHealth, func(r *run) { r.Health(); r.up.CheckExpanders() }},
 	{"terminate instances that never became nodes", func(r *run) { reap.Instances(r.State) }},
 	{"name the groups that are left out of their balance set", func(r *run) { growth.JudgeBalance(r.State) }},
 	{"judge which groups can grow", func(r *run) { growth.Judge(r.State) }},
@@ -64,8 +64,9 @@ var steps = []struct {
 	{stepFinish, func(r *run) { r.Finish() }},
 }
 
-// The steps that Explain stops before, and those that a phase begins with.
+// The steps that Explain and Machines stop before, and those that a phase begins with.
 const (
+	stepHealth    = "judge the cluster's health"
 	stepScaleUp   = "find room for them, and buy what is missing"
 	stepDrain     = "empty the machines that the cloud ends"
 	stepScaleDown = "mark nodes that nothing needs"

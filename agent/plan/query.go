@@ -24,6 +24,15 @@ func Nodes(s cluster.Snapshot, m decision.Memory, p decision.Policy) decision.No
 	return explain.Nodes(runUntil(&s, &m, &p, stepFinish))
 }
 
+// Machines is the same list for the cost of looking alone: states and drift are those of this moment, and the
+// reasons are those of the last plan. No step runs that decides.
+func Machines(s cluster.Snapshot, m decision.Memory, p decision.Policy, last decision.Plan) decision.Nodes {
+	s = s.Seated()
+	moment := runUntil(&s, &m, &p, stepHealth)
+	moment.Plan.Held = last.Held
+	return explain.Nodes(moment)
+}
+
 // runUntil runs a round up to a step, exclusive.
 func runUntil(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, name string) explain.Moment {
 	r := newRun(new(round.Cache), new(scaledown.Cache), s, m, p)

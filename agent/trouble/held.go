@@ -1,0 +1,207 @@
+package trouble
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/packaging"
+)
+
+// titles say what is wrong where a reason with this rule holds a group, an instance, a node or the
+// cluster, or pods for another cause than their groups; %s is what is held. An empty title says that
+// the reason is none: it passes, a person wished it, or it has a title of its own above.
+var titles = map[string]string{
+	decision.RuleRoomOnNode: "", decision.RuleRoomUpcoming: "", decision.RuleGrow: "", decision.RuleMin: "",
+	decision.RuleNoGroup: "", decision.RuleMax: "", decision.RuleTotals: "", decision.RuleBackoff: "", decision.RuleGroupStale: "", // pods, backoffs, Cloud
+	decision.RuleNotUnderstood: "%s cannot be judged, and gets no machine",
+	decision.RulePaused:        "The cloud refuses machines of %s",
+	decision.RuleTemplate:      "The agent does not know what the next machine of %s would be",
+	decision.RuleBounds:        "The bounds of %s are invalid",
+	decision.RuleExpendable:    "", decision.RuleNewPod: "", decision.RuleOneWay: "",
+	decision.RuleExpander:    "The expander that was asked for is not used",
+	decision.RuleAhead:       "",
+	decision.RuleQuota:       "The cloud refuses machines of %s",
+	decision.RulePriorities:  "The priorities of groups cannot be used",
+	decision.RuleOperator:    "",
+	decision.RuleGroupHealth: "Too many nodes of %s are not Ready",
+	decision.RuleHeadroom:    "Headroom cannot be kept free",
+	decision.RuleBalance:     "",
+	decision.RuleVolume:      "%s waits for a volume",
+	decision.RuleDeferred:    "", decision.RuleCloudBusy: "", decision.RuleBurst: "",
+	decision.RuleTooLarge: "%s is too large to be judged, and gets no machine",
+
+	decision.RuleStale:     "", // Stale
+	decision.RuleUnhealthy: "Too many nodes are not Ready: nothing is deleted",
+	decision.RuleCooldown:  "",
+	decision.RuleFailed:    "Scale-down has failed and waits",
+	decision.RuleGrowing:   "",
+	decision.RuleBudget:    "A round takes too long: a part of it is decided coarsely",
+
+	decision.RuleNoJoin:       "%s never joins",
+	decision.RuleNotStarted:   "The cloud could not start %s",
+	decision.RuleClaimed:      "%s may back a Node that does not name it",
+	decision.RuleInstanceMin:  "%s should go, and the cloud would not let it",
+	decision.RuleShort:        "The cloud has not delivered the machines of %s",
+	decision.RuleStarting:     "",
+	decision.RuleNeverStarted: "%s has not become what its group's nodes are",
+
+	decision.RuleUnneeded: "", decision.RuleUnready: "", decision.RuleUnneededFor: "", decision.RuleBusy: "", decision.RuleOptOut: "", decision.RuleBlocked: "",
+	decision.RuleNoRoom: "", decision.RuleAtMin: "", decision.RuleInUse: "", decision.RuleNotOurs: "", decision.RuleResume: "", decision.RuleTookBack: "",
+	decision.RuleBatch: "", decision.RuleDraining: "", decision.RuleHalfMark: "", decision.RuleInstance: "", decision.RuleEmpty: "", decision.RuleTotalsMin: "",
+	decision.RuleSoft: "", decision.RuleRequested: "", decision.RuleConsolidate: "", decision.RuleKeeps: "", decision.RuleInterrupted: "", decision.RuleCompletion: "",
+	decision.RuleDrifted: "", decision.RuleExpired: "", decision.RuleSick: "", decision.RuleReplace: "", decision.RuleDisruption: "", decision.RuleCanary: "",
+	decision.RuleHalted:  "The rollout of %s is halted",
+	decision.RuleBreaker: "Too many nodes are sick: none is replaced for that",
+}
+
+// others are the reasons that have a title, one trouble for each title and rule.
+func others(f Facts) (out []Trouble) {
+	type key struct{ rule, kind string }
+	names, first, pods := map[key][]string{}, map[key]decision.Held{}, map[key]int{}
+	var order []key
+	for _, h := range f.Held {
+		if titles[h.Rule] == "" {
+			continue
+		}
+		k := key{h.Rule, h.Kind}
+		if len(names[k]) == 0 {
+			order, first[k] = append(order, k), h
+		}
+		names[k] = append(names[k], h.Name)
+		pods[k] += max(h.Count, 1)
+	}
+	slices.SortStableFunc(order, func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.rule[:1], b.rule[:1]), cmp.Compare(len(a.rule), len(b.rule)), cmp.Compare(a.rule, b.rule))
+	})
+	for _, k := range order {
+		h := first[k]
+		t := Trouble{What: titles[k.rule], Cause: h.Name + ": " + h.Why, Rule: h.Rule, Remedy: packaging.Remedy(h.Rule), Command: "autoscaler-agent explain " + h.Kind + " " + h.Name}
+		what := named(h.Kind, names[k])
+		if h.Kind == "pod" {
+			what = "pod " + h.Name
+			if n := pods[k]; n > 1 {
+				what += " (and " + plural(n-1, "more pod") + ")"
+			}
+		}
+		if h.Kind == "cluster" {
+			t.Cause, t.Command = h.Why, "autoscaler-agent plan"
+		}
+		t.What = capital(strings.ReplaceAll(t.What, "%s", what))
+		out = append(out, t)
+	}
+	return out
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// pods are those that no group helps now (U5), told apart by what would help: a higher limit, a group
+// that can grow again, or another group.
+func pods(f Facts) (out []Trouble) {
+	var limited, stuck, alone kind
+	for _, h := range f.Held {
+		if h.Kind != "pod" || h.Rule != decision.RuleNoGroup {
+			continue
+		}
+		switch rules := rulesOf(h); {
+		case rules[decision.RuleMax] || rules[decision.RuleTotals]:
+			limited.add(h, func(rule string) bool { return rule == decision.RuleMax || rule == decision.RuleTotals })
+		case slices.ContainsFunc(slices.Collect(maps.Keys(rules)), ofGroup):
+			stuck.add(h, ofGroup)
+		default:
+			alone.add(h, func(string) bool { return true })
+		}
+	}
+	if limited.pods > 0 {
+		t := limited.trouble()
+		t.What = capital(named("group", limited.groups)) + be(limited.groups, " is at its limit, and ", " are at their limits, and ") + waits(limited.pods)
+		t.Remedy = "Raise the maximum in the cloud or in groups.yaml, if the group is meant to be larger."
+		if t.Rule == decision.RuleTotals {
+			t.Remedy = packaging.Remedy(t.Rule)
+		}
+		out = append(out, t)
+	}
+	if stuck.pods > 0 {
+		t := stuck.trouble()
+		t.What = capital(waits(stuck.pods)) + ", and " + named("group", stuck.groups) + " cannot grow now"
+		out = append(out, t)
+	}
+	if alone.pods > 0 {
+		t := alone.trouble()
+		t.What = "No node group can serve " + plural(alone.pods, "pod")
+		out = append(out, t)
+	}
+	return out
+}
+
+func waits(n int) string {
+	if n == 1 {
+		return "1 pod waits"
+	}
+	return plural(n, "pod") + " wait"
+}
+
+func be(list []string, one, many string) string {
+	if len(slices.Compact(slices.Sorted(slices.Values(list)))) == 1 {
+		return one
+	}
+	return many
+}
+
+// ofGroup tells a rule of a group's own state from one of the pod's shape.
+func ofGroup(rule string) bool { return strings.HasPrefix(rule, "U") }
+
+func rulesOf(h decision.Held) map[string]bool {
+	out := map[string]bool{}
+	for _, g := range h.Groups {
+		out[g.Rule] = true
+	}
+	return out
+}
+
+// kind is pods that wait for the same kind of cause.
+type kind struct {
+	pods, classes int
+	groups        []string // whose rule it is
+	rules         map[string]int
+	first         decision.Held
+}
+
+func (k *kind) add(h decision.Held, decides func(rule string) bool) {
+	if k.classes == 0 {
+		k.first, k.rules = h, map[string]int{}
+	}
+	k.classes++
+	k.pods += max(h.Count, 1)
+	for _, g := range h.Groups {
+		if decides(g.Rule) {
+			k.groups = append(k.groups, g.Name)
+			k.rules[g.Rule]++
+		}
+	}
+}
+
+// trouble has the first pod's reasons, and the remedy of the rule that is named most often.
+func (k *kind) trouble() Trouble {
+	rule, most := "", 0
+	for _, r := range slices.Sorted(maps.Keys(k.rules)) {
+		if k.rules[r] > most {
+			rule, most = r, k.rules[r]
+		}
+	}
+	cause := k.first.Name
+	if k.first.Count > 1 {
+		cause += " and " + plural(k.first.Count-1, "more pod")
+	}
+	cause += ": " + k.first.Why
+	if k.classes > 1 {
+		cause = plural(k.classes, "kind") + " of pods, first " + cause
+	}
+	remedy := packaging.Remedy(rule)
+	if rule == "" {
+		remedy = "Make a node group that can host such pods, or give the agent the name or tag of one that there is (autoscaler-agent check)."
+	}
+	return Trouble{Cause: cause, Rule: cmp.Or(rule, decision.RuleNoGroup), Remedy: remedy, Command: "autoscaler-agent explain pod " + k.first.Name}
+}
