@@ -46,6 +46,7 @@ type scaler struct {
 	store     flight.Store
 	metrics   *report.Metrics
 	history   *history.History
+	days      *statefile.HistoryFile // nil: the history is not kept
 	log       *logrus.Entry
 
 	mu     sync.Mutex // guards what the local API reads
@@ -62,6 +63,7 @@ type scaler struct {
 	said      string             // what would be done, as last logged
 	could     bool               // whether the last round might act
 	saveError string
+	daysError string
 }
 
 // Run makes rounds until ctx ends.
@@ -71,8 +73,10 @@ func (s *scaler) Run(ctx context.Context, beat func()) error {
 	until := time.Now()
 	for quiet.wait(ctx, until, s.observer.WakeUps(observe.Soon), s.inventory.Changed(), s.observer.WakeUps(observe.Later)) {
 		until = s.round(ctx)
+		s.saveHistory(false)
 		beat()
 	}
+	s.saveHistory(true)
 	return nil
 }
 
@@ -273,6 +277,18 @@ func (s *scaler) save(memory decision.Memory) {
 	} else {
 		s.log.Info("the state is written down again")
 	}
+}
+
+// saveHistory writes the history down where that is due; a failure is logged when it is new.
+func (s *scaler) saveHistory(end bool) {
+	text := ""
+	if err := s.days.Save(s.history, time.Now(), end); err != nil {
+		text = err.Error()
+	}
+	if text != s.daysError && text != "" {
+		s.log.WithField("why", text).Warn("the history of the page is not written down")
+	}
+	s.daysError = text
 }
 
 // record keeps a round whose plan is a new one, and on disk if it does something.

@@ -252,7 +252,7 @@ func (a *app) wireScaler(cloud provider.Provider) {
 		executor: &act.Executor{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.leadership.MayAct, Until: a.leadership.ActUntil},
 		file:     statefile.In(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},
-		metrics: a.metrics, history: &history.History{}, log: log, heldLog: report.HeldLog{Log: log}, events: report.Events{Recorder: a.recorder},
+		metrics: a.metrics, history: &history.History{}, days: statefile.HistoryIn(a.cfg.StateDir), log: log, heldLog: report.HeldLog{Log: log}, events: report.Events{Recorder: a.recorder},
 	}
 	if a.cfg.Scaler.StatusConfigMap && !a.cfg.Scaler.DryRun {
 		a.scaler.page = report.NewStatusPage(a.client, a.changes, a.leadership.MayAct)
@@ -263,6 +263,9 @@ func (a *app) wireScaler(cloud provider.Provider) {
 		log.WithField("why", err.Error()).Error("the state of the last run is not usable: timers and backoffs start anew")
 	}
 	a.scaler.memory = kept.Memory
+	if err := a.scaler.days.Load(a.scaler.history, time.Now()); err != nil {
+		log.WithField("why", err.Error()).Warn("the history of the last run is not usable: the page begins anew")
+	}
 	a.inventory.RestoreSpecs(kept.Specs)
 	a.observer.RestoreCorrections(kept.Corrections)
 }

@@ -1,11 +1,11 @@
-// Package history remembers the last 24 hours of what the agent saw and did, for the page
-// that draws them: of each node group its machines and bounds, the pending pods, the price
-// of an hour, and each decision that was carried out.
+// Package history remembers the last 24 hours of what the agent saw and did, and the last hour
+// minute by minute, for the page that draws them: of each node group its machines and bounds, the
+// pending pods, the price of an hour, and each decision that was carried out.
 //
-// Memory is bounded: a sample each five minutes, maxGroups groups, maxMarks decisions of
-// which each word is cut, 1 MB in all; five groups and a hundred decisions take 60 kB. It
-// refuses to decide, to read a clock, and to be the record of anything: what does not fit
-// is left out, and a restart forgets it.
+// Memory is bounded: maxGroups groups of 2.9 kB, maxMarks decisions of which each word is cut, 1.1 MB
+// in all; five groups and a hundred decisions take 70 kB. It refuses to decide, to read a clock, to
+// touch a file (agent/statefile keeps what Save returns), and to be the record of anything: what does
+// not fit is left out.
 package history
 
 import (
@@ -17,10 +17,13 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// Step is the time between two samples, and Steps how many are kept.
+// Step is the time between two samples of the day, and Steps how many are kept; FineStep and
+// FineSteps are the same of the last hour.
 const (
-	Step  = 5 * time.Minute
-	Steps = int(24 * time.Hour / Step)
+	Step      = 5 * time.Minute
+	Steps     = int(24 * time.Hour / Step)
+	FineStep  = time.Minute
+	FineSteps = int(time.Hour / FineStep)
 )
 
 // Bounds of the memory.
@@ -37,11 +40,19 @@ const absent = 0xffff
 // History is the memory. The zero value is empty and ready. Safe for concurrent use.
 type History struct {
 	mu     sync.Mutex
-	number int64 // of the newest sample: Unix time over Step; 0: none
-	total  [Steps]total
-	groups map[cluster.GroupID]*group
+	day    track
+	hour   track
 	marks  []Mark // a ring once it is full
 	oldest int    // in marks
+	marked int    // how many marks there ever were
+}
+
+// track is the samples of one resolution.
+type track struct {
+	step   time.Duration
+	number int64   // of the newest sample: Unix time over step; 0: none
+	total  []total // as a ring
+	groups map[cluster.GroupID]*group
 }
 
 type total struct {
@@ -51,51 +62,73 @@ type total struct {
 	priced                bool // some group has a price
 }
 
-// group is one group's samples, 2.3 kB.
+// group is one group's samples, as rings: 2.3 kB of a day, 0.5 kB of an hour.
 type group struct {
 	seen                         int64 // number of the newest sample that has it
-	min, max, target, membership [Steps]uint16
+	min, max, target, membership []uint16
+}
+
+// sample is what is remembered of a Snapshot.
+type sample struct {
+	total
+	groups []groupSample
+}
+
+type groupSample struct {
+	id                           cluster.GroupID
+	min, max, target, membership uint16
 }
 
 func small(n int) uint16 { return uint16(min(max(n, 0), absent-1)) }
+
+// begun makes the tracks of a zero History. The caller holds the mutex.
+func (h *History) begun() {
+	if h.day.total == nil {
+		h.day, h.hour = newTrack(Step, Steps), newTrack(FineStep, FineSteps)
+	}
+}
+
+func newTrack(step time.Duration, steps int) track {
+	return track{step: step, total: make([]total, steps), groups: map[cluster.GroupID]*group{}}
+}
 
 // Due tells that a sample of now would be a new one, so that a round in which nothing
 // changed need not look at every machine.
 func (h *History) Due(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return numberOf(now) != h.number
+	h.begun()
+	return h.hour.numberOf(now) != h.hour.number
 }
 
-func numberOf(t time.Time) int64 { return t.Unix() / int64(Step/time.Second) }
+func (t *track) numberOf(at time.Time) int64 { return at.Unix() / int64(t.step/time.Second) }
 
-// Look takes a sample. The last one of each Step stands, with the most pods that were
+// at is where a sample stands in the rings.
+func (t *track) at(number int64) int { return int(number % int64(len(t.total))) }
+
+// Look takes a sample. The last one of each step stands, with the most pods that were
 // pending at any of them.
 func (h *History) Look(s *cluster.Snapshot) {
+	taken := sampleOf(s)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	number := numberOf(s.Now)
-	if number < h.number {
-		return // a clock that was set back: the newer samples stand
-	}
-	at := int(number % int64(Steps))
-	t := total{number: number, nodes: int32(len(s.Nodes))}
-	if old := &h.total[at]; old.number == number {
-		t.pending = old.pending
-	}
-	pending := int32(0)
+	h.begun()
+	h.day.take(taken, s.Now)
+	h.hour.take(taken, s.Now)
+}
+
+func sampleOf(s *cluster.Snapshot) sample {
+	out := sample{total: total{nodes: int32(len(s.Nodes))}}
 	for i := range s.Pods {
 		if !s.Pods[i].Unschedulable.IsZero() {
-			pending++
+			out.pending++
 		}
 	}
-	t.pending = max(t.pending, pending)
 	for _, n := range s.Nodes {
 		if n.Ready == cluster.StatusTrue {
-			t.ready++
+			out.ready++
 		}
 	}
-	h.begin(number)
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		members := 0
@@ -105,51 +138,68 @@ func (h *History) Look(s *cluster.Snapshot) {
 			}
 		}
 		if g.Price > 0 && !g.PriceComputed {
-			t.price += float32(g.Price) * float32(members)
-			t.priced = true
+			out.price += float32(g.Price) * float32(members)
+			out.priced = true
 		}
-		if of := h.of(g.ID); of != nil {
+		out.groups = append(out.groups, groupSample{g.ID, small(g.Min), small(g.Max), small(g.Target), small(members)})
+	}
+	return out
+}
+
+// take remembers a sample of a moment.
+func (t *track) take(s sample, now time.Time) {
+	number := t.numberOf(now)
+	if number < t.number {
+		return // a clock that was set back: the newer samples stand
+	}
+	at, is := t.at(number), s.total
+	if is.number = number; t.total[at].number == number {
+		is.pending = max(is.pending, t.total[at].pending)
+	}
+	t.begin(number)
+	for _, g := range s.groups {
+		if of := t.of(g.id); of != nil {
 			of.seen = number
-			of.min[at], of.max[at], of.target[at], of.membership[at] = small(g.Min), small(g.Max), small(g.Target), small(members)
+			of.min[at], of.max[at], of.target[at], of.membership[at] = g.min, g.max, g.target, g.membership
 		}
 	}
-	h.total[at] = t
+	t.total[at] = is
 }
 
 // begin makes room for a sample: its place is empty in every group, and groups that no
 // sample knows any more are forgotten.
-func (h *History) begin(number int64) {
-	if number == h.number {
+func (t *track) begin(number int64) {
+	if number == t.number {
 		return
 	}
-	for id, g := range h.groups {
-		if number-g.seen >= int64(Steps) {
-			delete(h.groups, id)
+	steps := int64(len(t.total))
+	for id, g := range t.groups {
+		if number-g.seen >= steps {
+			delete(t.groups, id)
 			continue
 		}
-		for n := max(h.number+1, number-int64(Steps)+1); n <= number; n++ {
-			g.membership[n%int64(Steps)] = absent
+		for n := max(t.number+1, number-steps+1); n <= number; n++ {
+			g.membership[t.at(n)] = absent
 		}
 	}
-	h.number = number
+	t.number = number
 }
 
 // of is a group's memory; nil: there is no room for another group.
-func (h *History) of(id cluster.GroupID) *group {
-	if g := h.groups[id]; g != nil {
+func (t *track) of(id cluster.GroupID) *group {
+	if g := t.groups[id]; g != nil {
 		return g
 	}
-	if len(h.groups) >= maxGroups {
+	if len(t.groups) >= maxGroups {
 		return nil
 	}
-	if h.groups == nil {
-		h.groups = map[cluster.GroupID]*group{}
-	}
-	g := &group{}
+	n := len(t.total)
+	all := make([]uint16, 4*n)
+	g := &group{min: all[:n:n], max: all[n : 2*n : 2*n], target: all[2*n : 3*n : 3*n], membership: all[3*n:]}
 	for i := range g.membership {
 		g.membership[i] = absent
 	}
-	h.groups[id] = g
+	t.groups[id] = g
 	return g
 }
 
@@ -164,6 +214,8 @@ type View struct {
 	Price   []float64     `json:"price,omitempty"` // empty: no group has one
 	Groups  []Group       `json:"groups,omitempty"`
 	Marks   []Mark        `json:"marks,omitempty"`
+	// Hour is the last hour of it, minute by minute.
+	Hour *View `json:"hour,omitempty"`
 }
 
 // Group is one group of a View.
@@ -179,30 +231,9 @@ type Group struct {
 func (h *History) View(now time.Time) View {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	last := numberOf(now)
-	first := last - int64(Steps) + 1
-	v := View{Start: time.Unix(first*int64(Step/time.Second), 0).UTC(), Step: Step}
-	priced := false
-	prices := make([]float64, 0, Steps)
-	for n := first; n <= last; n++ {
-		t := h.total[n%int64(Steps)]
-		if t.number != n {
-			t = total{pending: -1, nodes: -1, ready: -1, price: -1}
-		}
-		v.Pending, v.Nodes, v.Ready = append(v.Pending, int(t.pending)), append(v.Nodes, int(t.nodes)), append(v.Ready, int(t.ready))
-		prices = append(prices, float64(t.price))
-		priced = priced || t.priced
-	}
-	if priced {
-		v.Price = prices
-	}
-	for id, g := range h.groups {
-		if out, ok := h.view(g, first, last); ok {
-			out.Name = string(id)
-			v.Groups = append(v.Groups, out)
-		}
-	}
-	slices.SortFunc(v.Groups, func(a, b Group) int { return cmp.Compare(a.Name, b.Name) })
+	h.begun()
+	v, hour := h.day.view(now), h.hour.view(now)
+	v.Hour = &hour
 	for i := range h.marks {
 		if m := h.marks[(h.oldest+i)%len(h.marks)]; !m.At.Before(v.Start) {
 			v.Marks = append(v.Marks, m)
@@ -211,10 +242,38 @@ func (h *History) View(now time.Time) View {
 	return v
 }
 
-func (h *History) view(g *group, first, last int64) (out Group, ok bool) {
+func (t *track) view(now time.Time) View {
+	last := t.numberOf(now)
+	first := last - int64(len(t.total)) + 1
+	v := View{Start: time.Unix(first*int64(t.step/time.Second), 0).UTC(), Step: t.step}
+	priced := false
+	prices := make([]float64, 0, len(t.total))
 	for n := first; n <= last; n++ {
-		at := n % int64(Steps)
-		if h.total[at].number != n || g.membership[at] == absent {
+		is := t.total[t.at(n)]
+		if is.number != n {
+			is = total{pending: -1, nodes: -1, ready: -1, price: -1}
+		}
+		v.Pending, v.Nodes, v.Ready = append(v.Pending, int(is.pending)), append(v.Nodes, int(is.nodes)), append(v.Ready, int(is.ready))
+		prices = append(prices, float64(is.price))
+		priced = priced || is.priced
+	}
+	if priced {
+		v.Price = prices
+	}
+	for id, g := range t.groups {
+		if out, ok := t.viewOf(g, first, last); ok {
+			out.Name = string(id)
+			v.Groups = append(v.Groups, out)
+		}
+	}
+	slices.SortFunc(v.Groups, func(a, b Group) int { return cmp.Compare(a.Name, b.Name) })
+	return v
+}
+
+func (t *track) viewOf(g *group, first, last int64) (out Group, ok bool) {
+	for n := first; n <= last; n++ {
+		at := t.at(n)
+		if t.total[at].number != n || g.membership[at] == absent {
 			out.Min, out.Max, out.Target, out.Machines = append(out.Min, -1), append(out.Max, -1), append(out.Target, -1), append(out.Machines, -1)
 			continue
 		}

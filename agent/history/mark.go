@@ -55,6 +55,7 @@ func (h *History) Acted(p decision.Plan, outcomes []cluster.Outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range fresh {
+		h.marked++
 		if len(h.marks) < maxMarks {
 			h.marks = append(h.marks, m)
 			continue

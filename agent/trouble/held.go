@@ -106,6 +106,7 @@ func pods(f Facts) (out []Trouble) {
 			continue
 		}
 		switch rules := rulesOf(h); {
+		case len(h.Groups) > 0 && rules[""]: // a group grows for them, and the rest waits for the next round
 		case rules[decision.RuleMax] || rules[decision.RuleTotals]:
 			limited.add(h, func(rule string) bool { return rule == decision.RuleMax || rule == decision.RuleTotals })
 		case slices.ContainsFunc(slices.Collect(maps.Keys(rules)), ofGroup):
