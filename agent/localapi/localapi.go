@@ -87,6 +87,7 @@ func (s *Server) ServeSocket(ctx context.Context, beat func()) error {
 	})
 	mux.HandleFunc("GET "+HistoryPath, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.History.View(time.Now())) })
 	mux.HandleFunc("GET "+PagePath, s.servePage)
+	mux.HandleFunc("GET "+FleetPath, s.serveFleet)
 	mux.HandleFunc("GET /explain", s.serveExplain)
 	mux.HandleFunc("GET "+NodesPath, s.serveNodes)
 	mux.HandleFunc("GET "+NamesPath, s.serveNames)

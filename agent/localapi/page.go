@@ -11,6 +11,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/page"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
@@ -50,13 +51,8 @@ func (s *Server) servePageTo(w http.ResponseWriter, r *http.Request) {
 // page gathers what the page shows.
 func (s *Server) page(now time.Time) page.Data {
 	st := s.status()
-	d := page.Data{At: now, Version: st.Version, Node: st.Node, Since: st.Since, Acting: st.Acting, Why: st.Why,
-		Nodes: st.Nodes, Ready: st.Ready, Pods: st.Pods, Pending: st.Pending, History: s.History.View(now)}
-	for _, fault := range append([]string{st.Stale, st.Cloud, st.Settings}, st.Late...) {
-		for line := range strings.Lines(fault) {
-			d.Faults = append(d.Faults, strings.TrimSpace(line))
-		}
-	}
+	d := page.Data{At: now, Version: st.Version, Node: st.Node, Since: st.Since, Acting: st.Acting, StandsBy: st.StandsBy, Why: st.Why, Troubles: st.Troubles,
+		Nodes: st.Nodes, Ready: st.Ready, Pods: st.Pods, Pending: st.Pending, History: s.History.View(now), Machines: s.machines(now)}
 	for i := range st.Groups {
 		g := &st.Groups[i]
 		d.Groups = append(d.Groups, page.Group{Name: g.ID, Min: g.Min, Target: g.Target, Max: g.Max, Machines: g.Instances, Drifted: g.Drifted, Remark: g.Remark()})
@@ -66,17 +62,12 @@ func (s *Server) page(now time.Time) page.Data {
 			d.Waiting = append(d.Waiting, waiting(h))
 		}
 	}
-	d.Leaving = leaving(s.Observer.ReadOnlySnapshot(), s.Memory(), st.Held)
+	d.Leaving = leaving(d.Machines, s.Memory())
 	d.Verdicts, d.Requests = s.verdicts()
 	if s.Signer != nil {
 		d.Alarm = s.Signer.Alarm()
 		for _, j := range s.Signer.Recent() {
 			d.Judged = append(d.Judged, page.Judged(j))
-		}
-	}
-	if s.Cleaner != nil {
-		if stopped := s.Cleaner.Status(); stopped != "" {
-			d.Faults = append(d.Faults, stopped)
 		}
 	}
 	kept, _ := nodecleaner.Manifests(s.Config.StateDir) // a file that cannot be read hides none of the others
@@ -94,33 +85,17 @@ func waiting(h decision.Held) page.Waiting {
 	return w
 }
 
-// leaving lists the nodes that carry this agent's mark, the longest first.
-func leaving(s cluster.Snapshot, m decision.Memory, held []decision.Held) (out []page.Leaving) {
-	if len(m.Draining) == 0 {
-		return nil
-	}
-	why := map[string]string{}
-	for _, h := range held {
-		if h.Kind == "node" {
-			why[h.Name] = h.Rule + ": " + h.Why
-		}
-	}
-	of := map[cluster.InstanceID]string{}
-	for _, g := range s.Groups {
-		for i := range g.Instances {
-			of[g.Instances[i].ID] = string(g.ID)
-		}
-	}
-	for _, n := range s.Nodes {
-		since, ok := m.Draining[n.Name]
-		if !ok {
+// leaving lists the machines that are drained or end, the longest first. A machine of which nothing
+// remembers when that began stands first.
+func leaving(machines []fleet.Machine, m decision.Memory) (out []page.Leaving) {
+	for i := range machines {
+		n := &machines[i]
+		if n.State != fleet.Draining {
 			continue
 		}
-		l := page.Leaving{Node: string(n.Name), Group: of[cluster.InstanceID(n.ProviderID)], Since: since, Why: why[string(n.Name)]}
-		for i := range n.Pods {
-			if o := n.Pods[i].Owner; o == nil || o.Kind != "DaemonSet" {
-				l.Pods++
-			}
+		l := page.Leaving{Node: n.Name, Group: n.Group, Since: m.Draining[cluster.NodeName(n.Name)], Pods: n.Pods, Why: n.Exactly}
+		if n.Why != "" {
+			l.Why = n.Rule + ": " + n.Why
 		}
 		out = append(out, l)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,8 +15,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/page"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/trouble"
+	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 )
 
 // TestPage: the page has what the status, the memory, the metrics and the state directory
@@ -27,6 +31,7 @@ func TestPage(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Since, s.Leadership, s.History = time.Now(), election.New(election.Config{}, election.Deps{}), &history.History{}
+		s.Policy = func(time.Time) decision.Policy { return decision.Policy{} }
 		s.Memory = func() decision.Memory { return decision.Memory{} }
 		held := []decision.Held{{Kind: "pod", Name: "shop/web", Count: 3, Rule: "U5", Why: "no group", Groups: []decision.Refusal{{Name: "workers", Rule: "F1", Why: "Insufficient cpu"}}}, {Kind: "node", Name: "quiet", Rule: "D3"}}
 		s.Last = func() (decision.Plan, time.Time) { return decision.Plan{Held: held}, time.Now() }
@@ -43,7 +48,7 @@ func TestPage(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		s.servePage(w, nil)
-		for _, want := range []string{"leader&lt;1&gt;", "shop/web", "2 more pods", "Insufficient cpu", "workers", "R12", "7 requests are not decided", "dead-1", "G3: terminated", "Not acting"} {
+		for _, want := range []string{"leader&lt;1&gt;", "shop/web", "2 more pods", "Insufficient cpu", "workers", "R12", "7 requests are not decided", "dead-1", "G3: terminated", "Not acting", "No node group can serve 3 pods"} {
 			if !strings.Contains(w.Body.String(), want) {
 				t.Errorf("%q is not on the page", want)
 			}
@@ -70,15 +75,25 @@ func TestPage(t *testing.T) {
 	})
 }
 
-// TestLeaving: nodes with the mark, the longest first, with the pods that have to move and
-// what they wait for.
+// TestLeaving: machines that are drained or end, the longest first, with the pods that have to move and
+// what they wait for; a machine that ends without a mark is one of them.
 func TestLeaving(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	s := cluster.Snapshot{Groups: []cluster.NodeGroup{{ID: "g", Instances: []cluster.Instance{{ID: "i-1"}}}},
-		Nodes: []*cluster.Node{{Name: "b"}, {Name: "stays"}, {Name: "a", ProviderID: "i-1", Pods: []cluster.Pod{{Owner: &cluster.Owner{Kind: "DaemonSet"}}, {}, {Owner: &cluster.Owner{Kind: "ReplicaSet"}}}}}}
 	m := decision.Memory{Draining: map[cluster.NodeName]time.Time{"b": now, "a": now.Add(-time.Minute)}}
-	got := leaving(s, m, []decision.Held{{Kind: "node", Name: "a", Rule: "D14", Why: "a budget"}})
-	if len(got) != 2 || got[0] != (page.Leaving{Node: "a", Group: "g", Since: now.Add(-time.Minute), Pods: 2, Why: "D14: a budget"}) || got[1].Node != "b" {
+	got := leaving([]fleet.Machine{{Name: "b", State: fleet.Draining, Exactly: "draining"}, {Name: "stays", State: fleet.Ready}, {Name: "a", Group: "g", State: fleet.Draining, Pods: 2, Rule: "D14", Why: "a budget"},
+		{Name: "c", State: fleet.Draining, Exactly: "ending"}}, m)
+	want := []page.Leaving{{Node: "c", Why: "ending"}, {Node: "a", Group: "g", Since: now.Add(-time.Minute), Pods: 2, Why: "D14: a budget"}, {Node: "b", Since: now, Why: "draining"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestHeldRequests: a request counts that is held by its newest verdict and still there, since it was first held.
+func TestHeldRequests(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	got := heldRequests([]csrsigner.Judged{{At: at, Request: "a", Do: "later", Rule: "R13"}, {At: at, Request: "b", Do: "approve"}, {At: at.Add(-time.Minute), Request: "b", Do: "later"},
+		{At: at.Add(-time.Minute), Request: "gone", Do: "later"}, {At: at.Add(-time.Hour), Request: "a", Do: "later", Rule: "R10"}}, []string{"a", "b", "other"})
+	if want := []trouble.Certificate{{Request: "a", Rule: "R13", Since: at.Add(-time.Hour)}}; !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -7,30 +7,36 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/trouble"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 )
 
 // Status is what the local API tells under /status.
 type Status struct {
-	Version  string          `json:"version"`
-	Node     string          `json:"node"`
-	Since    time.Time       `json:"since"`
-	Acting   bool            `json:"acting"`
-	Why      string          `json:"why,omitempty"` // why it does not act
-	Stale    string          `json:"stale,omitempty"`
-	Settings string          `json:"settings,omitempty"` // why groups.yaml as it is now is not in force
-	Cloud    string          `json:"cloud,omitempty"`    // what is wrong with the last read
-	CloudAt  time.Time       `json:"cloudAt,omitzero"`
-	Late     []string        `json:"late,omitempty"`
-	Services []string        `json:"services"`
-	Nodes    int             `json:"nodes"`
-	Ready    int             `json:"ready"`
-	Pods     int             `json:"pods"`
-	Pending  int             `json:"pending"`
-	Groups   []GroupStatus   `json:"groups"`
-	LastPlan time.Time       `json:"lastPlan,omitzero"`
-	Plan     string          `json:"plan,omitempty"`
-	Held     []decision.Held `json:"held,omitempty"`
+	Version string    `json:"version"`
+	Node    string    `json:"node"`
+	Since   time.Time `json:"since"`
+	Acting  bool      `json:"acting"`
+	Why     string    `json:"why,omitempty"` // why it does not act
+	// StandsBy tells that this is as it should be: another agent acts.
+	StandsBy bool `json:"standsBy,omitempty"`
+	// Troubles are what is wrong now, the gravest first, with cause and remedy.
+	Troubles []trouble.Trouble `json:"troubles,omitempty"`
+	Stale    string            `json:"stale,omitempty"`
+	Settings string            `json:"settings,omitempty"` // why groups.yaml as it is now is not in force
+	Cloud    string            `json:"cloud,omitempty"`    // what is wrong with the last read
+	CloudAt  time.Time         `json:"cloudAt,omitzero"`
+	Late     []string          `json:"late,omitempty"`
+	Services []string          `json:"services"`
+	Nodes    int               `json:"nodes"`
+	Ready    int               `json:"ready"`
+	Pods     int               `json:"pods"`
+	Pending  int               `json:"pending"`
+	Groups   []GroupStatus     `json:"groups"`
+	LastPlan time.Time         `json:"lastPlan,omitzero"`
+	Plan     string            `json:"plan,omitempty"`
+	Held     []decision.Held   `json:"held,omitempty"`
 }
 
 // GroupStatus is one node group in Status.
@@ -86,7 +92,8 @@ func groupStatus(g cluster.NodeGroup) GroupStatus {
 // status gathers Status now.
 func (s *Server) status() Status {
 	out := Status{Version: version.Current(), Node: s.Node, Since: s.Since, Stale: s.Observer.Stale(), Services: s.Services}
-	out.Acting, out.Why = s.Leadership.MayAct()
+	standing, why := s.Leadership.Standing()
+	out.Acting, out.StandsBy, out.Why = standing == election.Acts, standing == election.StandsBy, why
 	if s.SettingsFault != nil {
 		out.Settings = s.SettingsFault()
 	}
@@ -115,5 +122,6 @@ func (s *Server) status() Status {
 	}
 	last, at := s.Last()
 	out.LastPlan, out.Plan, out.Held = at, last.String(), last.Held
+	out.Troubles = s.troubles(&out, standing == election.Hindered, time.Now())
 	return out
 }

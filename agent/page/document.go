@@ -12,8 +12,10 @@ type markup string
 
 // document is the page as it grows.
 type document struct {
-	b    strings.Builder
-	args []any
+	b       strings.Builder
+	args    []any
+	boxes   int      // that were drawn
+	columns []string // of the table that is being written
 }
 
 // put writes a format of this package. Its verbs are %s; every argument that is no number

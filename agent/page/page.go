@@ -1,20 +1,21 @@
 // Package page draws the agent's page: one HTML document with its pictures inside, from
 // values.
 //
-// It refuses to read anything, to ask another host for anything, to run a script, and to
+// It refuses to read anything, to ask another host for anything, to run a script but its own, and to
 // write a text that it was given unescaped: the document has a policy (CSP) that forbids
-// all but its own style sheet. It does not use html/template, which keeps the linker from
-// dropping what nothing calls.
+// all but its own style sheet and its own script, by their hashes. What needs no script (all words, the
+// map with what each machine is) works without one. It does not use html/template, which keeps the
+// linker from dropping what nothing calls.
 package page
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/trouble"
 )
 
 // Data is what the page shows.
@@ -24,8 +25,10 @@ type Data struct {
 	Node     string
 	Since    time.Time
 	Acting   bool
-	Why      string   // why it does not act
-	Faults   []string // what is wrong now
+	StandsBy bool              // another agent acts
+	Why      string            // why it does not act
+	Troubles []trouble.Trouble // what is wrong now
+	Machines []fleet.Machine
 	Nodes    int
 	Ready    int
 	Pods     int
@@ -89,65 +92,30 @@ type Reaped struct {
 	Why  string
 }
 
-// Policy is the Content-Security-Policy of the page, for the header of an answer; the
-// document carries it too.
-func Policy() string {
-	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
-}
-
-// Render draws the page.
+// Render draws the page. Its size grows with the history and the lists as far as these are shown, and
+// with the machines up to ownBoxes; at the bounds of all it is below 4 MB.
 func Render(d Data) []byte {
-	w := &document{}
+	w, a := &document{}, together()
 	w.put(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
+<html lang="en" class="noscript"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <meta http-equiv="Content-Security-Policy" content="%s"><title>autoscaler-agent on %s</title>
 <style>%s</style></head><body>
-<a class="skip" href="#main">Skip to the pictures</a>
-`, Policy(), d.Node, markup(style))
+<a class="skip" href="#main">Skip to the fleet</a>
+`, a.policy, d.Node, markup(a.style))
 	w.header(d)
 	w.put(`<main id="main">`)
-	w.pictures(d)
+	w.fleet(d)
+	w.parts()
+	w.facts(d)
+	w.charts(d)
 	w.waiting(d.Waiting)
 	w.leaving(d)
 	w.groups(d.Groups)
 	w.decisions(d.History.Marks)
 	w.certificates(d)
 	w.reaped(d)
-	w.put("</main>\n</body></html>\n")
+	w.put("</main>\n<script>%s</script></body></html>\n", markup(a.script))
 	return []byte(w.b.String())
-}
-
-// header says in a few words whether all is well.
-func (w *document) header(d Data) {
-	w.put(`<header><h1>autoscaler-agent</h1><p>%s on %s, up %s. Drawn at <time datetime="%s">%s</time>; all times are UTC.</p>`,
-		d.Version, d.Node, age(d.At.Sub(d.Since)), d.At.UTC().Format(time.RFC3339), d.At.UTC().Format("2006-01-02 15:04:05"))
-	switch {
-	case !d.Acting:
-		w.put(`<p class="bad"><strong>Not acting:</strong> %s</p>`, d.Why)
-	case len(d.Faults) == 0:
-		w.put(`<p class="good"><strong>Acting.</strong> Nothing is wrong.</p>`)
-	default:
-		w.put(`<p class="bad"><strong>Acting, with trouble:</strong></p>`)
-	}
-	if len(d.Faults) > 0 {
-		w.put(`<ul class="bad">`)
-		for _, f := range d.Faults {
-			w.put(`<li>%s</li>`, f)
-		}
-		w.put(`</ul>`)
-	}
-	w.put(`<dl class="facts">`)
-	for _, f := range []struct {
-		name  string
-		value string
-	}{{"nodes ready", fmt.Sprintf("%d of %d", d.Ready, d.Nodes)}, {"pods", fmt.Sprint(d.Pods)}, {"pending", fmt.Sprint(d.Pending)}, {"price an hour", price(d.History.Price)}} {
-		if f.value != "" {
-			w.put(`<div><dt>%s</dt><dd>%s</dd></div>`, f.name, f.value)
-		}
-	}
-	w.put(`</dl><nav aria-label="Parts of the page"><a href="#last-day">Last 24 hours</a> <a href="#waiting">Pending</a> <a href="#leaving">On their way out</a> <a href="#groups">Groups</a> <a href="#decisions">Decisions</a> <a href="#certificates">Certificates</a> <a href="#reaped">Dead Nodes</a></nav></header>
-`)
 }
 
 // price is the newest price that is known.

@@ -15,16 +15,62 @@ const (
 	shownGroups  = 200
 )
 
-// table begins a table that scrolls by itself where the screen is narrow, by keyboard too.
+// table begins a table. Where the screen is narrow each row is a block of lines, and each line has its column's name.
 func (w *document) table(name string, columns ...string) {
-	w.put(`<div class="scroll" tabindex="0" role="region" aria-label="Table: %s"><table><thead><tr>`, name)
+	w.columns = columns
+	w.put(`<table role="table" aria-label="%s"><thead><tr role="row">`, name)
 	for _, c := range columns {
-		w.put(`<th scope="col">%s</th>`, c)
+		w.put(`<th scope="col" role="columnheader">%s</th>`, c)
 	}
 	w.put("</tr></thead><tbody>\n")
 }
 
-func (w *document) endTable() { w.put("</tbody></table></div>\n") }
+func (w *document) endTable() { w.put("</tbody></table>\n") }
+
+// The kinds of cells beside plain text.
+type (
+	heading string // the name of the row
+	rule    string // the ID of a rule
+)
+
+// row writes a row of the table: a heading, texts, rules and numbers. More can be written into its last cell
+// before endRow.
+func (w *document) row(id string, cells ...any) {
+	w.put(`<tr role="row"`)
+	if id != "" {
+		w.put(` id="%s"`, id)
+	}
+	w.put(`>`)
+	for i, c := range cells {
+		name := ""
+		if i < len(w.columns) {
+			name = w.columns[i]
+		}
+		if i > 0 {
+			w.endCell(cells[i-1])
+		}
+		switch c := c.(type) {
+		case heading:
+			w.put(`<th scope="row" role="rowheader">%s`, string(c))
+		case rule:
+			w.put(`<td role="cell" data-l="%s"><code>%s</code>`, name, string(c))
+		case int:
+			w.put(`<td role="cell" class="n" data-l="%s">%s`, name, c)
+		default:
+			w.put(`<td role="cell" data-l="%s">%s`, name, c)
+		}
+	}
+}
+
+func (w *document) endCell(c any) {
+	if _, head := c.(heading); head {
+		w.put(`</th>`)
+		return
+	}
+	w.put(`</td>`)
+}
+
+func (w *document) endRow() { w.put("</td></tr>\n") }
 
 func (w *document) section(id, title string) {
 	w.put(`<section aria-labelledby="%s"><h2 id="%s">%s</h2>`+"\n", id, id, title)
@@ -45,7 +91,8 @@ func (w *document) waiting(list []Waiting) {
 		if len(p.Groups) > 0 {
 			w.table("Reasons of each group for "+p.Name, "Group", "Rule", "Reason")
 			for _, g := range clip(p.Groups, shownGroups) {
-				w.put(`<tr><th scope="row">%s</th><td><code>%s</code></td><td>%s</td></tr>`+"\n", g.Name, g.Rule, g.Why)
+				w.row("", heading(g.Name), rule(g.Rule), g.Why)
+				w.endRow()
 			}
 			w.endTable()
 		}
@@ -64,7 +111,12 @@ func (w *document) leaving(d Data) {
 	}
 	w.table("Nodes on their way out", "Node", "Group", "For", "Pods to move", "What it waits for")
 	for _, n := range clip(d.Leaving, shownLeaving) {
-		w.put(`<tr><th scope="row">%s</th><td>%s</td><td>%s</td><td class="n">%s</td><td>%s</td></tr>`+"\n", n.Node, n.Group, age(d.At.Sub(n.Since)), n.Pods, n.Why)
+		since := ""
+		if !n.Since.IsZero() {
+			since = age(d.At.Sub(n.Since))
+		}
+		w.row("", heading(n.Node), n.Group, since, n.Pods, n.Why)
+		w.endRow()
 	}
 	w.endTable()
 	w.more(len(d.Leaving), shownLeaving, "autoscaler-agent plan")
@@ -80,7 +132,8 @@ func (w *document) groups(list []Group) {
 	}
 	w.table("Node groups", "Group", "Least", "Asked for", "Most", "Machines", "Drifted", "Remark")
 	for _, g := range clip(list, shownGroups) {
-		w.put(`<tr><th scope="row">%s</th><td class="n">%s</td><td class="n">%s</td><td class="n">%s</td><td class="n">%s</td><td class="n">%s</td><td>%s</td></tr>`+"\n", g.Name, g.Min, g.Target, g.Max, g.Machines, g.Drifted, g.Remark)
+		w.row("", heading(g.Name), g.Min, g.Target, g.Max, g.Machines, g.Drifted, g.Remark)
+		w.endRow()
 	}
 	w.endTable()
 	w.more(len(list), shownGroups, "autoscaler-agent status")
@@ -91,7 +144,7 @@ func (w *document) groups(list []Group) {
 func (w *document) decisions(marks []history.Mark) {
 	w.section("decisions", "Decisions that were carried out")
 	if len(marks) == 0 {
-		w.put(`<p>None within the last 24 hours that this agent remembers: a restart forgets them; the journal does not.</p></section>`)
+		w.put(`<p>None within the last 24 hours that this agent remembers; the journal has all.</p></section>`)
 		return
 	}
 	rows := func(name string, from, to int) { // indexes from the newest
@@ -99,11 +152,11 @@ func (w *document) decisions(marks []history.Mark) {
 		for i := from; i < to; i++ {
 			at := len(marks) - 1 - i
 			m := &marks[at]
-			w.put(`<tr id="d%s"><td>%s</td><th scope="row">%s</th><td><code>%s</code></td><td>%s`, at, m.At.Format("15:04:05"), what(m), m.Rule, m.Why)
+			w.row(fmt.Sprintf("d%d", at), m.At.Format("15:04:05"), heading(what(m)), rule(m.Rule), m.Why)
 			if m.Error != "" {
 				w.put(` <strong class="bad">failed: %s</strong>`, m.Error)
 			}
-			w.put("</td></tr>\n")
+			w.endRow()
 		}
 		w.endTable()
 	}
@@ -141,15 +194,16 @@ func (w *document) certificates(d Data) {
 	if len(d.Verdicts) > 0 {
 		w.table("Verdicts since the agent started", "Verdict", "Rule", "Requests")
 		for _, v := range d.Verdicts {
-			w.put(`<tr><th scope="row">%s</th><td><code>%s</code></td><td class="n">%s</td></tr>`+"\n", v.Do, v.Rule, v.Count)
+			w.row("", heading(v.Do), rule(v.Rule), v.Count)
+			w.endRow()
 		}
 		w.endTable()
 	}
 	if len(d.Judged) > 0 {
 		w.table("Newest verdicts", "When", "Node", "Certificate", "Verdict", "Rule", "Reason")
 		for _, j := range d.Judged {
-			w.put(`<tr><td>%s</td><th scope="row">%s</th><td>%s</td><td>%s</td><td><code>%s</code></td><td>%s: %s</td></tr>`+"\n",
-				j.At.UTC().Format(time.DateTime), j.Node, j.Kind, j.Do, j.Rule, j.Request, j.Why)
+			w.row("", j.At.UTC().Format(time.DateTime), heading(j.Node), j.Kind, j.Do, rule(j.Rule), j.Request+": "+j.Why)
+			w.endRow()
 		}
 		w.endTable()
 	}
@@ -174,7 +228,8 @@ func (w *document) reaped(d Data) {
 	slices.SortStableFunc(list, func(a, b Reaped) int { return b.At.Compare(a.At) })
 	w.table("Deleted Nodes", "When", "Node", "Proof")
 	for _, r := range clip(list, shownRows) {
-		w.put(`<tr><td>%s</td><th scope="row">%s</th><td>%s</td></tr>`+"\n", r.At.UTC().Format(time.DateTime), r.Node, r.Why)
+		w.row("", r.At.UTC().Format(time.DateTime), heading(r.Node), r.Why)
+		w.endRow()
 	}
 	w.endTable()
 	w.more(len(list), shownRows, "autoscaler-agent node restore --list")

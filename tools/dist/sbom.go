@@ -38,7 +38,7 @@ func (b *build) modules(arch string) error {
 		Relationships:     []*spdx.Relationship{relation("DOCUMENT", "DESCRIBES", "agent")},
 	}
 	std := module("go", "std", strings.TrimPrefix(info.GoVersion, "go"))
-	deps := append([]*spdx.Package{std}, dependencies(info.Deps)...)
+	deps := append([]*spdx.Package{std, charts()}, dependencies(info.Deps)...)
 	for _, p := range deps {
 		doc.Packages = append(doc.Packages, p)
 		doc.Relationships = append(doc.Relationships, relation("agent", "CONTAINS", common.ElementID(p.PackageSPDXIdentifier)))
@@ -52,6 +52,14 @@ func (b *build) modules(arch string) error {
 		return fmt.Errorf("SPDX: %w", err)
 	}
 	return f.Close()
+}
+
+// charts is the library that the page holds (agent/page/uplot): no module, so the binary does not name it.
+func charts() *spdx.Package {
+	p := module("uplot", "uplot", "1.6.32")
+	p.PackageLicenseDeclared, p.PackageLicenseConcluded = "MIT", "MIT"
+	p.PackageExternalReferences[0].Locator = "pkg:npm/uplot@1.6.32"
+	return p
 }
 
 func dependencies(deps []*debug.Module) (list []*spdx.Package) {

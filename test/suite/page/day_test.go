@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/page"
 	"github.com/autoscaler-agent/autoscaler-agent/test/judge/sim"
@@ -88,6 +90,24 @@ func light(s cluster.Snapshot) cluster.Snapshot {
 	return out
 }
 
+// machines are so many in the groups, in three zones and in every state.
+func machines(n int, now time.Time, groups []history.Group) []fleet.Machine {
+	out := make([]fleet.Machine, n)
+	for i := range out {
+		state := fleet.Ready
+		if i%10 == 0 {
+			state = fleet.States[i/10%len(fleet.States)].Name
+		}
+		out[i] = fleet.Machine{Name: fmt.Sprintf("ip-10-%d-%d-%d.eu-west-1.compute.internal", i/60000, i/250%250, i%250), Group: groups[i*len(groups)/n].Name, Zone: fmt.Sprintf("eu-west-1%c", 'a'+i%3), Type: "m5.2xlarge",
+			State: state, Exactly: state, CPU: 40 + i%61, Memory: 20 + i%71, GPU: fleet.Unknown, Pods: 20, Daemons: 4, FirstPods: []string{"shop/web-7d4b9c6f5-abcde", "shop/cart-7d4b9c6f5-abcde", "shop/pay-7d4b9c6f5-abcde"},
+			Price: 0.384, Created: now.Add(-time.Duration(i) * time.Minute), Rule: "D4", Why: "requests are 63% of the larger of cpu and memory, above the threshold of 50%"}
+	}
+	slices.SortStableFunc(out, func(a, b fleet.Machine) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.State, b.State))
+	})
+	return out
+}
+
 func peak(values []int) int { return slices.Max(values) }
 
 // day is the page of that day, with lists as long as a large cluster's.
@@ -104,6 +124,7 @@ func day(t *testing.T) page.Data {
 	for _, g := range v.Groups {
 		d.Groups = append(d.Groups, page.Group{Name: g.Name, Max: 500, Target: 120, Machines: 120, Remark: "its machines have no price"})
 	}
+	d.Machines = machines(5000, now, v.Groups)
 	for i := range 120 {
 		w := page.Waiting{Name: fmt.Sprintf("shop/web-%d", i), Count: i + 1, Rule: "U5", Why: "no node group can help: 40 groups: Insufficient cpu"}
 		for _, g := range v.Groups {

@@ -22,6 +22,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/page"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/trouble"
 )
 
 // drawn is how long the page of a day of 5,000 nodes may take from the request to the end
@@ -170,6 +171,34 @@ func (b *browser) shot(name string) {
 	}
 }
 
+// narrow and wide are the screens that the page is looked at on.
+var (
+	narrow = screen{390, 844, 2, true}
+	wide   = screen{1280, 800, 1, false}
+)
+
+type screen struct {
+	width, height int64
+	scale         float64
+	mobile        bool
+}
+
+// on shows the page on a screen, in light or dark.
+func (b *browser) on(s screen, address string, dark bool) {
+	b.t.Helper()
+	media := emulation.SetEmulatedMedia()
+	if dark {
+		media = media.WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}})
+	}
+	b.do(media, emulation.SetDeviceMetricsOverride(s.width, s.height, s.scale, s.mobile), chromedp.Navigate(address))
+	if over := eval[string](b, `[...document.querySelectorAll("body *")].filter(e => !e.closest(".tip,thead,.skip") && e.getBoundingClientRect().right > innerWidth + 1).slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join(" | ")`); over != "" {
+		b.t.Errorf("at %d pixels these stand out on the right: %s", s.width, over)
+	}
+	if w := eval[int64](b, `document.documentElement.scrollWidth`); w > s.width {
+		b.t.Errorf("at %d pixels the page is %d wide", s.width, w)
+	}
+}
+
 // TestDayOf5000Nodes: the page of a day that the engine played, with 5,000 nodes at its
 // peak, is there within a second, asks nobody, complains of nothing, passes the rules of
 // axe-core light, dark and on a phone, and is used by keyboard.
@@ -179,12 +208,12 @@ func TestDayOf5000Nodes(t *testing.T) {
 	address, size := serve(t, d)
 	best := time.Hour
 	for range 3 {
-		b.do(emulation.SetDeviceMetricsOverride(1280, 900, 1, false), chromedp.Navigate(address))
+		b.on(wide, address, false)
 		ms := eval[float64](b, `(() => {const n = performance.getEntriesByType("navigation")[0]; document.body.getBoundingClientRect(); return Math.max(n.loadEventEnd, n.domComplete)})()`)
 		best = min(best, time.Duration(ms*float64(time.Millisecond)))
 	}
 	elements := eval[int](b, `document.getElementsByTagName("*").length`)
-	t.Logf("%d nodes at most, %d groups, %d decisions: %d bytes, %d elements, drawn in %s", peak(d.History.Nodes), len(d.History.Groups), len(d.History.Marks), size, elements, best)
+	t.Logf("%d machines, %d groups, %d decisions: %d bytes, %d elements, drawn in %s", len(d.Machines), len(d.History.Groups), len(d.History.Marks), size, elements, best)
 	if peak(d.History.Nodes) < 5000 || len(d.History.Groups) < 20 || len(d.History.Marks) < 200 {
 		t.Error("that is no day of 5,000 nodes")
 	}
@@ -192,36 +221,64 @@ func TestDayOf5000Nodes(t *testing.T) {
 		t.Errorf("drawn in %s, want %s", best, drawn)
 	}
 	b.shot("light")
+	b.charts()
+	b.shot("charts")
 	b.axe("light")
 	b.marks()
 	b.keyboard()
-	b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}))
+	b.on(wide, address, true)
 	if ground := eval[string](b, `getComputedStyle(document.body).backgroundColor`); ground != "rgb(20, 23, 27)" {
 		t.Errorf("in the dark the ground is %s", ground)
 	}
 	b.shot("dark")
 	b.axe("dark")
-	b.do(emulation.SetEmulatedMedia(), emulation.SetDeviceMetricsOverride(360, 740, 2, true), chromedp.Navigate(address))
-	if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 360 {
-		t.Errorf("on a phone the page is %d pixels wide", wide)
-	}
+	b.on(narrow, address, false)
 	b.shot("phone")
 	b.axe("phone")
 	b.quiet(address)
 }
 
-// marks: a decision in a picture leads to its row, and the row is marked.
+// inked is how many pixels of the first chart are not empty.
+const inked = `(() => {const c = document.querySelector(".plot canvas"); return c.getContext("2d").getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v).length})()`
+
+// charts: each open chart is drawn, and a button changes the time that they all show.
+func (b *browser) charts() {
+	b.t.Helper()
+	if n := eval[int](b, `new Promise(done => {document.querySelector("#time").scrollIntoView(); setTimeout(() => done(document.querySelectorAll(".plot canvas").length), 300)})`); n < 3 {
+		b.t.Errorf("%d charts are drawn", n)
+	}
+	if n := eval[int](b, inked); n < 100 {
+		b.t.Errorf("the first chart has %d pixels", n)
+	}
+	before := eval[string](b, `document.querySelector(".plot canvas").toDataURL()`)
+	b.do(chromedp.Evaluate(`document.querySelector(".spans button").focus()`, nil), chromedp.KeyEvent(kb.Enter))
+	pressed := eval[string](b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done([...document.querySelectorAll(".spans button")].map(e => e.getAttribute("aria-pressed")).join()))))`)
+	if after := eval[string](b, `document.querySelector(".plot canvas").toDataURL()`); pressed != "true,false,false" || after == before {
+		b.t.Errorf("the hour is not shown: pressed %s, the same picture: %t", pressed, after == before)
+	}
+	b.do(chromedp.Evaluate(`document.querySelectorAll(".spans button")[2].click()`, nil))
+}
+
+// marks: a click on a decision in a chart leads to its row, and the row is marked.
 func (b *browser) marks() {
 	b.t.Helper()
-	target := eval[string](b, `(() => {const a = document.querySelector("svg a"); const e = new MouseEvent("click", {bubbles: true, cancelable: true}); a.dispatchEvent(e); return a.getAttribute("href")})()`)
-	row := eval[string](b, `(() => {const r = document.querySelector("tr:target"); return r ? "#" + r.id + " " + (r.checkVisibility() ? "shown" : "hidden") : "none"})()`)
-	if row != target+" shown" {
-		b.t.Errorf("the mark leads to %s, and the row is %s", target, row)
+	const place = `(() => {document.querySelector(".plot").scrollIntoView({block: "center"}); const r = document.querySelector(".plot .u-over").getBoundingClientRect(); return [r.left, r.top, r.width, r.height]})()`
+	row := ""
+	for x := 2.0; row == "" && x < 1280; x += 8 {
+		r := eval[[]float64](b, place)
+		if x > r[2] {
+			break
+		}
+		b.do(chromedp.MouseClickXY(r[0]+x, r[1]+r[3]/2))
+		row = eval[string](b, `(() => {const r = document.querySelector("tr:target"); return r ? "#" + r.id + (r.checkVisibility() ? " shown" : " hidden") : ""})()`)
+	}
+	if row != eval[string](b, `location.hash`)+" shown" {
+		b.t.Errorf("a mark leads to %q", row)
 	}
 }
 
-// keyboard: the first stop is the link over the header, each table that scrolls and each
-// folded part is a stop, no mark is, and Enter unfolds.
+// keyboard: the first stop is the link over the header, the map is one stop in which arrows go from machine to machine
+// and show what there is to say of it, each folded part is a stop, and Enter unfolds.
 func (b *browser) keyboard() {
 	b.t.Helper()
 	b.do(chromedp.Evaluate(`document.activeElement.blur(); window.getSelection().removeAllRanges(); location.hash = ""; window.scrollTo(0,0); document.body.setAttribute("tabindex","-1"); document.body.focus(); document.body.removeAttribute("tabindex")`, nil))
@@ -229,20 +286,42 @@ func (b *browser) keyboard() {
 	first := ""
 	for range 40 {
 		b.do(chromedp.KeyEvent(kb.Tab))
-		at := eval[string](b, `(() => {const e = document.activeElement; return e.className || e.tagName.toLowerCase()})()`)
+		at := eval[string](b, `(() => {const e = document.activeElement; return e.className.split(" ")[0] || e.tagName.toLowerCase()})()`)
 		if first == "" {
 			first = at
+		}
+		if at == "box" && stops[at] == 0 {
+			b.arrows()
 		}
 		if stops[at]++; at == "summary" {
 			break
 		}
 	}
-	if first != "skip" || stops["a"] < 7 || stops["summary"] == 0 {
+	if first != "skip" || stops["a"] < 7 || stops["box"] != 1 || stops["button"] != 3 || stops["summary"] == 0 {
 		b.t.Errorf("Tab stops first at %q, and at %v", first, stops)
 	}
 	b.do(chromedp.KeyEvent(kb.Enter))
 	if !eval[bool](b, `document.activeElement.parentElement.open`) {
 		b.t.Error("Enter does not unfold a part of the page")
+	}
+}
+
+// arrows goes through the map: each step has another machine, whose words are to be read at the bottom of the screen.
+func (b *browser) arrows() {
+	b.t.Helper()
+	seen := map[string]bool{}
+	for _, key := range []string{kb.ArrowRight, kb.ArrowRight, kb.ArrowDown, kb.End, kb.ArrowUp, kb.Home} {
+		b.do(chromedp.KeyEvent(key))
+		said := eval[string](b, `(() => {const t = document.activeElement.querySelector(".tip"); if (!t) return ""; const r = t.getBoundingClientRect(); return r.width > 300 && r.bottom <= innerHeight + 1 && r.top > 0 ? document.activeElement.id + " " + t.innerText : "hidden " + r.top})()`)
+		for _, want := range []string{"m", "eu-west-1", "cpu ", "memory ", "pods", "an hour", " old", "D4"} {
+			if !strings.Contains(said, want) {
+				b.t.Errorf("after %q of a machine is said %q, without %q", key, said, want)
+			}
+		}
+		seen[strings.Fields(said + " none")[0]] = true
+	}
+	if len(seen) != 6 {
+		b.t.Errorf("six steps through the map lead to %d machines", len(seen))
 	}
 }
 
@@ -254,13 +333,14 @@ func TestHostileNamesInABrowser(t *testing.T) {
 		d.Waiting[i].Name, d.Waiting[i].Why, d.Groups[i].Name, d.Groups[i].Remark, d.Leaving[i].Node, d.Reaped[i].Why = name, name, name, name, name, name
 		d.History.Groups[i].Name, d.History.Marks[i].Why, d.History.Marks[i].Error = name, name, name
 	}
-	d.Node, d.Faults = `</title><script>window.ran=1</script>`, []string{`<iframe src="javascript:parent.ran=1">`}
+	d.Node, d.Troubles = `</title><script>window.ran=1</script>`, []trouble.Trouble{{What: `<iframe src="javascript:parent.ran=1">`}}
+	d.Machines[0].Name, d.Machines[0].State, d.Machines[0].Group = `"><script>window.ran=1</script>`, `x" onmouseover="window.ran=1`, `</h3><script>window.ran=1</script>`
 	address, _ := serve(t, d)
 	b.do(chromedp.Navigate(address))
 	if eval[bool](b, `window.ran === 1`) {
 		t.Error("a name ran as a script")
 	}
-	if n := eval[int](b, `document.querySelectorAll("script,img,iframe,[onload],[onerror],[onfocus]").length`); n != 0 {
+	if n := eval[int](b, `document.querySelectorAll("script ~ script,main script,header script,img,iframe,[onload],[onerror],[onfocus]").length`); n != 0 {
 		t.Errorf("%d elements of a name", n)
 	}
 	b.quiet(address)
