@@ -88,7 +88,7 @@ const draw = el => {
 	const line = data.length - 1, most = el.dataset.top ? +el.dataset.top / +(el.dataset.unit || 1) : 0;
 	const marks = (el.dataset.marks || "").split(" ").filter(Boolean).map(m => { const [t, i, k] = m.split(":"); return {t: +t, i, k}; });
 	const said = el.parentNode.querySelector("figcaption span");
-	const axis = {stroke: colour("quiet"), grid: {stroke: colour("edge"), width: 1}, ticks: {show: false}, font: "12px system-ui", size: 36};
+	const axis = {stroke: colour("quiet"), grid: {stroke: colour("edge"), width: 1}, ticks: {show: false}, font: "12px system-ui", size: 46};
 	const u = new uPlot({
 		width: el.clientWidth, height: el.clientHeight, legend: {show: false}, bands, series,
 		tzDate: t => uPlot.tzDate(new Date(t * 1000), "Etc/UTC"),

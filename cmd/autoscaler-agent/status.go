@@ -20,7 +20,7 @@ func statusCommand() *cobra.Command {
 		Long:  "Print what the running agent on this machine does now.",
 		Example: `  autoscaler-agent status
   autoscaler-agent status --output json | jq .held
-  autoscaler-agent status --watch                    # again every two seconds, with the last day
+  autoscaler-agent status --watch                    # again every two seconds, with a map of all machines and the last day
   autoscaler-agent status --html day.html            # the page, for a browser
   autoscaler-agent status --socket /tmp/agent.sock
   autoscaler-agent status --record rounds.json.gz    # recorded rounds, for replay`,
@@ -30,7 +30,7 @@ func statusCommand() *cobra.Command {
 	envFile, output, socket := envFileFlag(c), outputFlag(c), socketFlag(c)
 	record := c.Flags().String("record", "", "write the last rounds and a round of this moment to `file`, for replay")
 	html := c.Flags().String("html", "", "write the page of the last 24 hours to `file`, for a browser")
-	watch := c.Flags().Bool("watch", false, "print the status and the last 24 hours again every two seconds")
+	watch := c.Flags().Bool("watch", false, "print the status, a map of all machines and the last 24 hours again every two seconds")
 	c.MarkFlagsMutuallyExclusive("record", "html", "watch", "output")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		socketOf(socket, *envFile)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/agentsocket"
@@ -36,12 +37,12 @@ func writePage(ctx context.Context, socket, file string, out io.Writer) error {
 // watchEvery is the time between two looks of --watch.
 const watchEvery = 2 * time.Second
 
-// watchStatus prints the status and the last day again and again until ctx ends. The first
+// watchStatus prints the status, the map of all machines and the last day again and again until ctx ends. The first
 // look must succeed; an agent that goes away later is waited for.
 func watchStatus(ctx context.Context, socket string, out io.Writer) error {
 	for first := true; ; first = false {
 		var screen bytes.Buffer
-		err := look(ctx, socket, &screen, text.Columns(out))
+		err := look(ctx, socket, &screen, text.Columns(out), text.Coloured(out))
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -66,16 +67,21 @@ func watchStatus(ctx context.Context, socket string, out io.Writer) error {
 }
 
 // look asks once and prints.
-func look(ctx context.Context, socket string, out io.Writer, columns int) error {
+func look(ctx context.Context, socket string, out io.Writer, columns int, colour bool) error {
 	var s localapi.Status
 	var v history.View
+	var boxes []fleet.Box
 	if err := agentsocket.Ask(ctx, socket, "/status", &s); err != nil {
 		return err
 	}
 	if err := agentsocket.Ask(ctx, socket, localapi.HistoryPath, &v); err != nil {
 		return err
 	}
+	if err := agentsocket.Ask(ctx, socket, fmt.Sprintf("%s?most=%d", localapi.FleetPath, text.FleetBoxes), &boxes); err != nil {
+		return err
+	}
 	text.Status(out, s)
+	text.Fleet(out, boxes, columns, colour)
 	text.History(out, v, columns)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 )
@@ -48,12 +49,19 @@ func TestStatusWatch(t *testing.T) {
 	mux.HandleFunc("GET "+localapi.HistoryPath, func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(history.View{Start: time.Now(), Pending: []int{0, 3}})
 	})
+	mux.HandleFunc("GET "+localapi.FleetPath, func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("most") == "" {
+			http.Error(w, "all of them?", http.StatusBadRequest)
+			return
+		}
+		_ = json.NewEncoder(w).Encode([]fleet.Box{{Count: 1, Machine: fleet.Machine{Group: "workers", State: fleet.Ready, CPU: 42}}})
+	})
 	socket := socketWith(t, mux)
 	var out bytes.Buffer
 	if err := watchStatus(ctx, socket, &out); err != nil || asked != 2 {
 		t.Errorf("%v after %d looks", err, asked)
 	}
-	for _, want := range []string{"v1 on leader", "workers: no price", "pending pods  ▁█"} {
+	for _, want := range []string{"v1 on leader", "workers: no price", "pending pods  ▁█", "fleet:  R 1 ready", "R4"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}

@@ -22,6 +22,12 @@ func Status(out io.Writer, s localapi.Status) {
 	} else {
 		row("acting", "no: %s", s.Why)
 	}
+	for _, t := range s.Troubles {
+		row("trouble", "%s", t.What)
+		if t.Remedy != "" {
+			row("", "do: %s", t.Remedy)
+		}
+	}
 	for line := range strings.SplitSeq(s.Settings, "\n") { // one mistake a line
 		if line != "" {
 			row("settings", "not in force: %s", line)

@@ -41,8 +41,13 @@ func Table(out io.Writer, heads []string, rows [][]string) {
 // paint colours text on a terminal, unless NO_COLOR is set (no-color.org) or the terminal has no
 // colours.
 func paint(out io.Writer, colour, text string) string {
-	if Columns(out) == 0 || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+	if !Coloured(out) {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// Coloured tells whether out is a terminal that shows colours and whose user wants them.
+func Coloured(out io.Writer) bool {
+	return Columns(out) > 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
