@@ -113,7 +113,7 @@ var layers = map[string]layer{
 	"agent/history":                      {clockless: true, house: []string{"agent/cluster", "agent/decision"}, banned: []string{"k8s.io/", "net", "os", "context"}},
 	"packaging":                          {pure: true},
 	"agent/fleet":                        {pure: true, house: []string{"agent/cluster", "agent/decision"}},
-	"agent/trouble":                      {pure: true, house: []string{"agent/cluster", "agent/decision", "packaging"}},
+	"agent/trouble":                      {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/fleet", "packaging"}},
 	"agent/page":                         {pure: true, house: []string{"agent/decision", "agent/fleet", "agent/history", "agent/trouble"}},
 	"agent/config":                       {house: []string{"agent/cluster", "internal/schedule", "agent/decision", "agent/election", "agent/groups", "agent/observe", "agent/plan", "agent/provider/all", "internal/quantity", "internal/textfile", "bootstrap", "csrsigner", "csrsigner/rules", "nodecleaner", "bootstrap/attest"}},
 	"agent/clients":                      {house: []string{"internal/kube", "userdata", "internal/apierror", "agent/cluster", "agent/config", "agent/election", "agent/groups", "agent/provider", "agent/provider/all", "agent/provider/asg", "agent/provider/nova", "internal/textfile", "internal/version", "bootstrap", "csrsigner", "csrsigner/rules"}},

@@ -8,6 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/trouble"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 )
@@ -90,7 +91,10 @@ func groupStatus(g cluster.NodeGroup) GroupStatus {
 }
 
 // status gathers Status now.
-func (s *Server) status() Status {
+func (s *Server) status() Status { return s.statusOf(s.machines(time.Now())) }
+
+// statusOf gathers Status, with the machines as the map shows them.
+func (s *Server) statusOf(machines []fleet.Machine) Status {
 	out := Status{Version: version.Current(), Node: s.Node, Since: s.Since, Stale: s.Observer.Stale(), Services: s.Services}
 	standing, why := s.Leadership.Standing()
 	out.Acting, out.StandsBy, out.Why = standing == election.Acts, standing == election.StandsBy, why
@@ -122,6 +126,6 @@ func (s *Server) status() Status {
 	}
 	last, at := s.Last()
 	out.LastPlan, out.Plan, out.Held = at, last.String(), last.Held
-	out.Troubles = s.troubles(&out, standing == election.Hindered, time.Now())
+	out.Troubles = s.troubles(&out, standing == election.Hindered, machines, time.Now())
 	return out
 }

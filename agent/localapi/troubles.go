@@ -3,14 +3,15 @@ package localapi
 import (
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/trouble"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
 // troubles are what is wrong now.
-func (s *Server) troubles(st *Status, hindered bool, now time.Time) []trouble.Trouble {
-	f := trouble.Facts{Now: now, Hindered: hindered, Why: st.Why, Stale: st.Stale, Cloud: st.Cloud, Settings: st.Settings, Late: st.Late, Held: st.Held, Backoff: s.Memory().Backoff}
+func (s *Server) troubles(st *Status, hindered bool, machines []fleet.Machine, now time.Time) []trouble.Trouble {
+	f := trouble.Facts{Now: now, Hindered: hindered, Why: st.Why, Stale: st.Stale, Cloud: st.Cloud, Settings: st.Settings, Late: st.Late, Held: st.Held, Backoff: s.Memory().Backoff, Machines: machines}
 	if s.Signer != nil {
 		f.Alarm, f.Certificates = s.Signer.Alarm(), heldRequests(s.Signer.Recent(), s.Signer.Names())
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +77,16 @@ func TestNodes(t *testing.T) {
 	}
 	if r := rows["leader"]; r.Group != "" || r.Instance != "" || !r.Created.Equal(now) {
 		t.Errorf("%+v", r)
+	}
+	full, _ := Decide(s, decision.Memory{}, policy)
+	looked := Machines(s, decision.Memory{}, policy, full)
+	for i := range looked.Nodes { // the same rows; the reasons are those that the last plan held
+		if r, want := looked.Nodes[i], out.Nodes[i]; !reflect.DeepEqual(r, want) {
+			t.Errorf("a look alone says %+v, want %+v", r, want)
+		}
+	}
+	if bare := Machines(s, decision.Memory{}, policy, decision.Plan{}); slices.ContainsFunc(bare.Nodes, func(r decision.NodeRow) bool { return r.Held != "" }) {
+		t.Errorf("without a plan there is a reason: %+v", bare.Nodes)
 	}
 	x := Explain(s, decision.Memory{}, policy, decision.Query{Kind: "node", Name: "old"})
 	if !slices.Equal(x.Node.Drift, rows["old"].Drift) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/packaging"
 )
 
@@ -30,6 +31,7 @@ type Facts struct {
 	Late     []string // services that make no progress
 	Held     []decision.Held
 	Backoff  []decision.Backoff
+	Machines []fleet.Machine
 	// Certificates are the requests that were held and still wait; Alarm is of a flood of them.
 	Certificates []Certificate
 	Alarm        string
@@ -112,11 +114,32 @@ var refused = map[cluster.Cause]string{
 	cluster.CauseNoJoin:   "Look where the start of the machine stopped: its console, the join token and the way to the API server.",
 }
 
-// backoffs are the groups that get no machines for a while, by cause.
+// failing tells whether the newest failure of a group is still the truth: its pause runs, or the group tries again and
+// has had no success since. A machine that the cloud has made is one, and of machines that do not join one that has joined.
+func failing(f *Facts, b *decision.Backoff) bool {
+	if b.Active(f.Now) {
+		return true
+	}
+	tries := false
+	for i := range f.Machines {
+		m := &f.Machines[i]
+		if m.Group != string(b.Group) {
+			continue
+		}
+		coming := m.State == fleet.Upcoming
+		tries = tries || coming
+		if m.Created.After(b.Last) && (!coming || b.Cause != cluster.CauseNoJoin) {
+			return false
+		}
+	}
+	return tries
+}
+
+// backoffs are the groups that get no machines, by cause.
 func backoffs(f Facts) (out []Trouble) {
 	byCause := map[cluster.Cause][]decision.Backoff{}
 	for _, b := range f.Backoff {
-		if b.Active(f.Now) {
+		if failing(&f, &b) {
 			byCause[b.Cause] = append(byCause[b.Cause], b)
 		}
 	}
@@ -137,7 +160,11 @@ func backoffs(f Facts) (out []Trouble) {
 		if t.Remedy == "" {
 			t.Remedy = packaging.Remedy(t.Rule)
 		}
-		t.Cause = fmt.Sprintf("%s: %s; tried again at %s", cause, list[0].Text, list[0].Until.UTC().Format("15:04:05"))
+		again := "it is tried again now"
+		if list[0].Active(f.Now) {
+			again = "it is tried again at " + list[0].Until.UTC().Format("15:04:05")
+		}
+		t.Cause = fmt.Sprintf("%s: %s; %s", cause, list[0].Text, again)
 		out = append(out, t)
 	}
 	return out
@@ -160,13 +187,20 @@ func certificates(f Facts) (out []Trouble) {
 	for _, rule := range rules {
 		list := byRule[rule]
 		first := list[0]
-		out = append(out, Trouble{What: plural(len(list), "certificate request") + " held", Rule: rule, Command: "autoscaler-agent explain csr " + first.Request,
+		out = append(out, Trouble{What: held(len(list)), Rule: rule, Command: "autoscaler-agent explain csr " + first.Request,
 			Cause: fmt.Sprintf("%s of node %s, since %s: %s", first.Kind, first.Node, first.Since.UTC().Format("15:04:05"), first.Why), Remedy: packaging.Remedy(rule)})
 	}
 	if f.Alarm != "" {
 		out = append(out, Trouble{What: "Certificate requests flood the cluster", Cause: f.Alarm, Rule: "R17", Command: "kubectl get csr", Remedy: "Honest requests are approved as ever. Look at who asks, and revoke what he asks with."})
 	}
 	return out
+}
+
+func held(n int) string {
+	if n == 1 {
+		return "1 certificate request is held"
+	}
+	return fmt.Sprintf("%d certificate requests are held", n)
 }
 
 // named is "group a", "groups a, b and c" or "groups a, b, c and 7 more".

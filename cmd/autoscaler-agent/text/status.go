@@ -23,7 +23,7 @@ func Status(out io.Writer, s localapi.Status) {
 		row("acting", "no: %s", s.Why)
 	}
 	for _, t := range s.Troubles {
-		row("trouble", "%s", t.What)
+		row("trouble", "%s: %s", t.What, t.Cause)
 		if t.Remedy != "" {
 			row("", "do: %s", t.Remedy)
 		}

@@ -108,6 +108,13 @@ func machines(n int, now time.Time, groups []history.Group) []fleet.Machine {
 	return out
 }
 
+func groups(names ...string) (out []history.Group) {
+	for _, name := range names {
+		out = append(out, history.Group{Name: name})
+	}
+	return out
+}
+
 func peak(values []int) int { return slices.Max(values) }
 
 // day is the page of that day, with lists as long as a large cluster's.
