@@ -128,7 +128,7 @@ e2e-release: dist ## the packages of make dist signed with a key of the test, se
 	sh test/suite/release/install.sh
 	cd test && AUTOSCALER_TEST_RELEASE=1 $(GO) test ./suite/release -count=1 -v -timeout 15m
 
-e2e-page: ## the page of a day of 5,000 nodes in headless Chromium: within a second, no request, no console error, axe-core's rules, keyboard, phone, dark mode (installs Chromium and axe-core, as root; a minute)
+e2e-page: ## the page of a day of 5,000 nodes in headless Chromium: within a second, no request, no console error, axe-core's rules, keyboard, phone, dark mode; the eight situations (installs Chromium and axe-core, as root; two minutes)
 	sh test/suite/page/install.sh
 	cd test && AUTOSCALER_TEST_PAGE=1 $(GO) test ./suite/page -count=1 -v -timeout 15m
 

@@ -220,7 +220,7 @@ func TestObserveFirst(t *testing.T) {
 		loop(t, c, first, nodes, func(client *fake.Clientset, s *Service) {
 			wait(23 * time.Hour)
 			began = s.Memory().Installed
-			if v := s.Explain("dead"); !has(t, client, "dead") || v.Rule != "M2" || !v.Would || s.Status() == "" {
+			if v := s.Explain("dead"); !has(t, client, "dead") || v.Rule != "M2" || !v.Would || s.Status() == "" || len(s.Breakers()) > 0 {
 				t.Errorf("%+v; status %q", v, s.Status())
 			}
 		})

@@ -180,11 +180,11 @@ func TestLoopNoticesAShortOutage(t *testing.T) {
 			wait(3 * time.Second)
 			blind.Delete("yes")
 			wait(3 * time.Minute)
-			if !has(t, client, "dead") || s.Explain("dead").Rule != "B3" || m.gauge("nodecleaner_breaker_open rule B3") != 1 || !strings.Contains(s.Status(), "B3: ") {
+			if !has(t, client, "dead") || s.Explain("dead").Rule != "B3" || m.gauge("nodecleaner_breaker_open rule B3") != 1 || !strings.Contains(s.Status(), "B3: ") || len(s.Breakers()) != 1 || s.Breakers()[0].Rule != "B3" {
 				t.Errorf("%+v; gauge %v; status %q", s.Explain("dead"), m.gauge("nodecleaner_breaker_open rule B3"), s.Status())
 			}
 			wait(4 * time.Minute)
-			if has(t, client, "dead") || m.gauge("nodecleaner_breaker_open rule B3") != 0 || s.Status() != "" {
+			if has(t, client, "dead") || m.gauge("nodecleaner_breaker_open rule B3") != 0 || s.Status() != "" || len(s.Breakers()) > 0 {
 				t.Errorf("the Node stays, or the breaker: %+v, status %q", s.Explain("dead"), s.Status())
 			}
 		})

@@ -138,3 +138,30 @@ func TestAStandbyThatShouldLead(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStanding: a standby is hindered by nothing while another agent holds a Lease that runs, and an agent that reads the
+// cluster begins; one that nobody keeps from acting and that does not act is hindered.
+func TestStanding(t *testing.T) {
+	loaded := make(chan struct{})
+	for name, c := range map[string]struct {
+		edit func(g *Leadership)
+		want Standing
+	}{
+		"acts":                           {func(g *Leadership) { g.leading, g.renewed = true, time.Now() }, Acts},
+		"a Lease that was not renewed":   {func(g *Leadership) { g.leading, g.renewed = true, time.Now().Add(-time.Hour) }, Hindered},
+		"another holds the Lease":        {func(g *Leadership) { g.holder, g.heldUntil = "b", time.Now().Add(time.Hour) }, StandsBy},
+		"another's Lease has run out":    {func(g *Leadership) { g.holder, g.heldUntil = "b", time.Now().Add(-time.Hour) }, Hindered},
+		"no Lease yet":                   {func(*Leadership) {}, Hindered},
+		"reading the cluster":            {func(g *Leadership) { g.deps.Loaded = loaded }, Begins},
+		"reading it, and it may not":     {func(g *Leadership) { g.deps.Loaded, g.err = loaded, errors.New("leases is forbidden") }, Hindered},
+		"another autoscaler is at work":  {func(g *Leadership) { g.other, g.otherSeen, g.otherLasts = "ca", time.Now(), time.Hour }, Hindered},
+		"and stands by beside this, too": {func(g *Leadership) { g.holder, g.heldUntil, g.deps.Loaded = "b", time.Now().Add(time.Hour), loaded }, StandsBy},
+	} {
+		g := testLeadership(fake.NewClientset())
+		c.edit(g)
+		standing, why := g.Standing()
+		if may, said := g.MayAct(); standing != c.want || may != (standing == Acts) || said != why || (why == "") != may {
+			t.Errorf("%s: standing %d, want %d; may act %t: %q and %q", name, standing, c.want, may, said, why)
+		}
+	}
+}

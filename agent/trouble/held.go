@@ -97,10 +97,11 @@ func others(f Facts) (out []Trouble) {
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// pods are those that no group helps now (U5), told apart by what would help: a higher limit, a group
-// that can grow again, or another group.
-func pods(f Facts) (out []Trouble) {
-	var limited, stuck, alone kind
+// unhelped are the pods that no group helps now (U5), told apart by what would help: a higher limit, a group that can
+// grow again, or another group.
+type unhelped struct{ limited, stuck, alone kind }
+
+func podsOf(f Facts) (out unhelped) {
 	for _, h := range f.Held {
 		if h.Kind != "pod" || h.Rule != decision.RuleNoGroup {
 			continue
@@ -108,13 +109,18 @@ func pods(f Facts) (out []Trouble) {
 		switch rules := rulesOf(h); {
 		case len(h.Groups) > 0 && rules[""]: // a group grows for them, and the rest waits for the next round
 		case rules[decision.RuleMax] || rules[decision.RuleTotals]:
-			limited.add(h, func(rule string) bool { return rule == decision.RuleMax || rule == decision.RuleTotals })
+			out.limited.add(h, func(rule string) bool { return rule == decision.RuleMax || rule == decision.RuleTotals })
 		case slices.ContainsFunc(slices.Collect(maps.Keys(rules)), ofGroup):
-			stuck.add(h, ofGroup)
+			out.stuck.add(h, ofGroup)
 		default:
-			alone.add(h, func(string) bool { return true })
+			out.alone.add(h, func(string) bool { return true })
 		}
 	}
+	return out
+}
+
+func (u *unhelped) troubles() (out []Trouble) {
+	limited, stuck, alone := u.limited, u.stuck, u.alone
 	if limited.pods > 0 {
 		t := limited.trouble()
 		t.What = capital(named("group", limited.groups)) + be(limited.groups, " is at its limit, and ", " are at their limits, and ") + waits(limited.pods)
@@ -168,6 +174,16 @@ type kind struct {
 	groups        []string // whose rule it is
 	rules         map[string]int
 	first         decision.Held
+}
+
+// only tells that no other rule decides.
+func (k *kind) only(rules ...string) bool {
+	for r := range k.rules {
+		if !slices.Contains(rules, r) {
+			return false
+		}
+	}
+	return true
 }
 
 func (k *kind) add(h decision.Held, decides func(rule string) bool) {

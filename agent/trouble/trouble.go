@@ -91,8 +91,13 @@ func Of(f Facts) []Trouble {
 		add(Trouble{What: "The facts of the cloud are old", Cause: cloud, Command: "autoscaler-agent check", Rule: decision.RuleGroupStale,
 			Remedy: "Groups that are not read are neither grown nor shrunk. Look at the cloud's answer, the agent's credentials and the way to the cloud."})
 	}
-	add(backoffs(f)...)
-	add(pods(f)...)
+	refusing, waiting := backoffs(f), podsOf(f)
+	if waiting.stuck.pods > 0 && len(refusing) > 0 && waiting.stuck.only(decision.RuleBackoff, decision.RuleQuota) {
+		refusing[0].What += ", and " + waits(waiting.stuck.pods)
+		waiting.stuck = kind{}
+	}
+	add(refusing...)
+	add(waiting.troubles()...)
 	add(certificates(f)...)
 	for _, b := range f.Breakers {
 		add(Trouble{What: "Node deletion is frozen: no dead Node is deleted", Cause: b.Why, Rule: b.Rule, Command: "journalctl -u autoscaler-agent SERVICE=nodecleaner",

@@ -7,8 +7,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/agentsocket"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
@@ -68,20 +66,12 @@ func watchStatus(ctx context.Context, socket string, out io.Writer) error {
 
 // look asks once and prints.
 func look(ctx context.Context, socket string, out io.Writer, columns int, colour bool) error {
-	var s localapi.Status
-	var v history.View
-	var boxes []fleet.Box
-	if err := agentsocket.Ask(ctx, socket, "/status", &s); err != nil {
-		return err
+	var screen text.Screen
+	for path, part := range map[string]any{"/status": &screen.Status, localapi.HistoryPath: &screen.Day, fmt.Sprintf("%s?most=%d", localapi.FleetPath, text.FleetBoxes): &screen.Fleet} {
+		if err := agentsocket.Ask(ctx, socket, path, part); err != nil {
+			return err
+		}
 	}
-	if err := agentsocket.Ask(ctx, socket, localapi.HistoryPath, &v); err != nil {
-		return err
-	}
-	if err := agentsocket.Ask(ctx, socket, fmt.Sprintf("%s?most=%d", localapi.FleetPath, text.FleetBoxes), &boxes); err != nil {
-		return err
-	}
-	text.Status(out, s)
-	text.Fleet(out, boxes, columns, colour)
-	text.History(out, v, columns)
+	screen.Print(out, columns, colour)
 	return nil
 }

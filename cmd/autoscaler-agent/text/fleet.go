@@ -7,7 +7,23 @@ import (
 	"unicode/utf8"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 )
+
+// Screen is what `status --watch` shows.
+type Screen struct {
+	Status localapi.Status
+	Fleet  []fleet.Box
+	Day    history.View
+}
+
+// Print prints the status, the map of all machines and the last day.
+func (s *Screen) Print(out io.Writer, columns int, colour bool) {
+	Status(out, s.Status)
+	Fleet(out, s.Fleet, columns, colour)
+	History(out, s.Day, columns)
+}
 
 // FleetBoxes is about how many boxes the map on a terminal has at the most.
 const FleetBoxes = 400

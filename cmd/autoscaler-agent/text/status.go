@@ -51,29 +51,35 @@ func Status(out io.Writer, s localapi.Status) {
 	}
 	row("cluster", "%d nodes (%d ready), %d pods (%d pending)", s.Nodes, s.Ready, s.Pods, s.Pending)
 	_ = w.Flush() // out is a terminal or a pipe: a failed write has no reader
-	if len(s.Groups) > 0 {
-		several := slices.ContainsFunc(s.Groups, func(g localapi.GroupStatus) bool { return g.Provider != "" })
-		heads := []string{"GROUP", "MIN", "TARGET", "MAX", "INSTANCES"}
-		if several {
-			heads = slices.Insert(heads, 1, "PROVIDER")
-		}
-		var rows [][]string
-		for _, g := range s.Groups {
-			row := []string{g.ID, strconv.Itoa(g.Min), strconv.Itoa(g.Target), strconv.Itoa(g.Max), strconv.Itoa(g.Instances)}
-			if several {
-				row = slices.Insert(row, 1, g.Provider)
-			}
-			rows = append(rows, row)
-		}
-		fmt.Fprintln(out)
-		Table(out, heads, rows)
-		for _, g := range s.Groups {
-			if words := g.Remark(); words != "" {
-				fmt.Fprintf(out, "  %s: %s\n", g.ID, Wrap(words, Columns(out)-4-len(g.ID), "    "))
-			}
-		}
-	}
+	statusGroups(out, s.Groups)
 	if s.Plan != "" {
 		fmt.Fprintf(out, "\nlast plan, %s ago:\n%s", time.Since(s.LastPlan).Round(time.Second), s.Plan)
+	}
+}
+
+// statusGroups prints the node groups, and below them what an operator should know of each.
+func statusGroups(out io.Writer, groups []localapi.GroupStatus) {
+	if len(groups) == 0 {
+		return
+	}
+	several := slices.ContainsFunc(groups, func(g localapi.GroupStatus) bool { return g.Provider != "" })
+	heads := []string{"GROUP", "MIN", "TARGET", "MAX", "INSTANCES"}
+	if several {
+		heads = slices.Insert(heads, 1, "PROVIDER")
+	}
+	var rows [][]string
+	for _, g := range groups {
+		row := []string{g.ID, strconv.Itoa(g.Min), strconv.Itoa(g.Target), strconv.Itoa(g.Max), strconv.Itoa(g.Instances)}
+		if several {
+			row = slices.Insert(row, 1, g.Provider)
+		}
+		rows = append(rows, row)
+	}
+	fmt.Fprintln(out)
+	Table(out, heads, rows)
+	for _, g := range groups {
+		if words := g.Remark(); words != "" {
+			fmt.Fprintf(out, "  %s: %s\n", g.ID, Wrap(words, Columns(out)-4-len(g.ID), "    "))
+		}
 	}
 }
