@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 

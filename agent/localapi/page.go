@@ -11,8 +11,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/page"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
 )
 

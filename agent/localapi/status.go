@@ -8,8 +8,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/trouble"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/trouble"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 )
 

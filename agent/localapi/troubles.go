@@ -3,8 +3,8 @@ package localapi
 import (
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/trouble"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/trouble"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
 )
 
 // Bounds of the map: up to ownBoxes machines have a box of their own. Of more, a box stands for several of

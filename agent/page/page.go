@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/trouble"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/trouble"
 )
 
 // Data is what the page shows.

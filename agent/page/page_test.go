@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/trouble"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/trouble"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/trouble"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/trouble"
 )
 
 // shownTroubles is how many troubles are open at once: more push the remedies off a small screen.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
 )
 
 // socketWith is a socket on which the handler answers.

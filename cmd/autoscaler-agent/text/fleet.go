@@ -6,9 +6,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
 )
 
 // Screen is what `status --watch` shows.

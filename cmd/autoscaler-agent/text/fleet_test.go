@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
 )
 
 // TestFleet: each machine has a letter and its tenths, by group and zone, in lines that fit; colour adds nothing

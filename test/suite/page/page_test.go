@@ -22,7 +22,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/page"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/trouble"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/trouble"
 )
 
 // drawn is how long the page of a day of 5,000 nodes may take from the request to the end

@@ -7,10 +7,10 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/page"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/trouble"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/trouble"
 )
 
 var now = time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)

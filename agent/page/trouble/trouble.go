@@ -15,7 +15,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
 	"github.com/autoscaler-agent/autoscaler-agent/packaging"
 )
 

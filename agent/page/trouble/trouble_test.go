@@ -12,7 +12,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fleet"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
 )
 
 var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
@@ -92,7 +92,7 @@ func TestOf(t *testing.T) {
 
 // TestEveryRuleIsLookedAt: for each rule of the engine it was decided whether it is a trouble.
 func TestEveryRuleIsLookedAt(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), "../decision/rules.go", nil, 0)
+	f, err := parser.ParseFile(token.NewFileSet(), "../../decision/rules.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
