@@ -24,6 +24,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/statefile"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
@@ -101,6 +102,16 @@ func TestMarksReadNoCloud(t *testing.T) {
 		synctest.Wait()
 		if w, o := cloud.whole.Load(), cloud.some.Load(); w != 1 || o != 1 || !slices.Equal(*cloud.last.Load(), []cluster.GroupID{"g07"}) {
 			t.Errorf("%d reads of everything and %d of some groups after growing g07, want one of it alone", w, o)
+		}
+		s.days = statefile.HistoryIn(t.TempDir())
+		ended, end := context.WithCancel(ctx)
+		end()
+		if err := s.Run(ended, func() {}); err != nil {
+			t.Error(err)
+		}
+		next := &history.History{}
+		if err := s.days.Load(next, time.Now()); err != nil || len(next.View(time.Now()).Marks) == 0 {
+			t.Errorf("after a stop the file of the history has no decision: %v", err)
 		}
 	})
 }
