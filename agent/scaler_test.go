@@ -25,6 +25,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/report"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/statefile"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/flight"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
@@ -103,7 +104,9 @@ func TestMarksReadNoCloud(t *testing.T) {
 		if w, o := cloud.whole.Load(), cloud.some.Load(); w != 1 || o != 1 || !slices.Equal(*cloud.last.Load(), []cluster.GroupID{"g07"}) {
 			t.Errorf("%d reads of everything and %d of some groups after growing g07, want one of it alone", w, o)
 		}
-		s.days = statefile.HistoryIn(t.TempDir())
+		s.days, s.file, s.recorder = statefile.HistoryIn(t.TempDir()), statefile.In(t.TempDir()), flight.New(flightBudget)
+		s.policy = func(time.Time) decision.Policy { return decision.Policy{} }
+		s.mayAct = func() (bool, string) { return false, "the test ends" }
 		ended, end := context.WithCancel(ctx)
 		end()
 		if err := s.Run(ended, func() {}); err != nil {

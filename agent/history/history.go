@@ -103,8 +103,11 @@ func (h *History) Due(now time.Time) bool {
 
 func (t *track) numberOf(at time.Time) int64 { return at.Unix() / int64(t.step/time.Second) }
 
-// at is where a sample stands in the rings.
-func (t *track) at(number int64) int { return int(number % int64(len(t.total))) }
+// at is where a sample stands in the rings. A machine whose clock begins in 1970 asks for samples before it.
+func (t *track) at(number int64) int {
+	n := int64(len(t.total))
+	return int((number%n + n) % n)
+}
 
 // Look takes a sample. The last one of each step stands, with the most pods that were
 // pending at any of them.

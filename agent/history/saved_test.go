@@ -63,6 +63,20 @@ func TestSavedIsRestored(t *testing.T) {
 	}
 }
 
+// TestNothingIsSaved: an agent that stops before its first sample saves an empty history, and so does one whose clock
+// begins in 1970.
+func TestNothingIsSaved(t *testing.T) {
+	for _, now := range []time.Time{noon, time.Unix(1e5, 0), time.Unix(-1e6, 0)} {
+		empty := again(t, &History{}, now)
+		if v := empty.View(now); len(v.Pending) != Steps || slices.Max(v.Nodes) >= 0 || len(v.Groups)+len(v.Marks) > 0 {
+			t.Errorf("at %s: %d nodes at most, %d groups, %d decisions", now, slices.Max(v.Nodes), len(v.Groups), len(v.Marks))
+		}
+		h := &History{}
+		h.Look(world(now.Add(time.Hour), 2, 1))
+		again(t, h, now.Add(2*time.Hour)).View(now.Add(2 * time.Hour))
+	}
+}
+
 // TestRestoreRefuses: a list that is too long or too short, a number that is none, and a run without
 // an end are errors, and leave the History empty; what is of the future is left out.
 func TestRestoreRefuses(t *testing.T) {
