@@ -64,7 +64,7 @@ type Leadership struct {
 // New makes the leadership of an agent that does not campaign yet; Run does.
 func New(cfg Config, deps Deps) *Leadership { return &Leadership{cfg: cfg, deps: deps} }
 
-// Standing is what an agent that acts or does not act is worth an operator's attention for.
+// Standing tells whether an agent acts, and if it does not, whether an operator should look why.
 type Standing int
 
 // The standings.
