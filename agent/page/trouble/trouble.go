@@ -161,6 +161,9 @@ func backoffs(f Facts) (out []Trouble) {
 		t := Trouble{What: "The cloud refuses machines of " + named("group", groups), Rule: decision.RuleBackoff, Remedy: refused[cause], Command: "autoscaler-agent explain group " + groups[0]}
 		if cause == cluster.CauseNoJoin {
 			t.What, t.Rule = "Machines of "+named("group", groups)+" never join", decision.RuleNoJoin
+			if i := slices.IndexFunc(f.Machines, func(m fleet.Machine) bool { return m.Group == string(list[0].Group) && m.State == fleet.Upcoming }); i >= 0 {
+				t.Command = "autoscaler-agent explain instance " + f.Machines[i].Name
+			}
 		}
 		if t.Remedy == "" {
 			t.Remedy = packaging.Remedy(t.Rule)

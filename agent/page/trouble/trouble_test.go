@@ -90,6 +90,18 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestCommand: of a machine that is waited for the command asks; of one that is gone its group's.
+func TestCommand(t *testing.T) {
+	f := Facts{Now: noon, Backoff: []decision.Backoff{{Group: "w", Cause: cluster.CauseNoJoin, Until: noon.Add(time.Hour)}}, Machines: []fleet.Machine{{Name: "n", Group: "w", State: fleet.Ready}, {Name: "i-9", Group: "v", State: fleet.Upcoming}}}
+	if got := Of(f); len(got) != 1 || got[0].Command != "autoscaler-agent explain group w" {
+		t.Errorf("%+v", got)
+	}
+	f.Machines = append(f.Machines, fleet.Machine{Name: "i-1", Group: "w", State: fleet.Upcoming})
+	if got := Of(f); len(got) != 1 || got[0].Command != "autoscaler-agent explain instance i-1" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestEveryRuleIsLookedAt: for each rule of the engine it was decided whether it is a trouble.
 func TestEveryRuleIsLookedAt(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "../../decision/rules.go", nil, 0)
