@@ -53,8 +53,9 @@ func Properties(text []byte) cluster.Spec {
 	return out
 }
 
-// withoutJoin empties what Digest leaves out.
+// withoutJoin empties what Digest leaves out. The settings make no machine: the script that they made does.
 func withoutJoin(script []byte) []byte {
+	script = settingsLine.ReplaceAll(script, []byte("$1"))
 	if section := between(script, JoinBegin, JoinEnd); section != nil {
 		plain := certificates.ReplaceAll(joinLine.ReplaceAll(section, []byte("$1=")), nil)
 		script = bytes.Replace(script, section, plain, 1)

@@ -2,8 +2,6 @@ package userdata
 
 import (
 	"bytes"
-	"encoding/base64"
-	"errors"
 	"regexp"
 	"strings"
 )
@@ -21,22 +19,16 @@ type Held struct {
 
 var (
 	heldValue   = regexp.MustCompile(`(?m)^(JOIN_ENDPOINT|JOIN_CERT_HASH|JOIN_ATTEST)='([^'\n]*)'$`)
-	heldVersion = regexp.MustCompile(`(?m)^# Made by autoscaler-agent: a worker of Kubernetes (v[0-9.]+) on `)
+	heldVersion = regexp.MustCompile(`(?m)^` + madeBegin + `(v[0-9.]+) on `)
 )
 
 // Read finds in rendered user data of any format what WithJoin would change there.
 func Read(text []byte) (Held, error) {
-	script := text
-	for _, packed := range packedPattern.FindAll(text, -1) {
-		plain, err := Gunzip(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(packed)))
-		if err == nil && bytes.Contains(plain, []byte("\n"+JoinBegin+"\n")) {
-			script = plain
-		}
+	script, err := scriptIn(text)
+	if err != nil {
+		return Held{}, err
 	}
 	section := between(script, JoinBegin, JoinEnd)
-	if section == nil {
-		return Held{}, errors.New("userdata: no join section: it was not made by autoscaler-agent userdata render, or was cut")
-	}
 	var h Held
 	for _, m := range heldValue.FindAllSubmatch(section, -1) {
 		switch value := string(m[2]); string(m[1]) {

@@ -36,7 +36,7 @@ func (s Spec) worker(sums map[string]string, tokenInScript bool) string {
 			b.WriteString(p)
 		}
 	}
-	write("#!/bin/sh\n# Made by autoscaler-agent: a worker of Kubernetes ", s.KubernetesVersion, " on ", s.Cloud, ".\n")
+	write("#!/bin/sh\n", madeBegin, s.KubernetesVersion, " on ", s.Cloud, ".\n", settingsOf(s))
 	write("set -eu\n", FunctionsBegin, "\n", bare(functionSteps), FunctionsEnd, "\n", bare(startSteps))
 	write(s.settings(), s.proxy(), "phase install\n", s.architecture(), s.addresses(), checksums(sums), bare(installSteps))
 	write(bare(s.packages()), bare(s.disks()), bare(s.containerd()), bare(programSteps))
@@ -200,8 +200,11 @@ func hook(name string, text []byte) string {
 		body += "\n"
 	}
 	file := stateDir + "/" + name
-	return "phase " + name + "\nmkdir -p " + stateDir + "\ncat >" + file + " <<'" + hookEnd + "'\n" + body + hookEnd + "\nchmod 700 " + file + "\n" +
+	return "phase " + name + "\nmkdir -p " + stateDir + "\n" + hookBegin(name) + body + hookEnd + "\nchmod 700 " + file + "\n" +
 		file + " || die \"reason=" + name + " rc=$?\"\n"
 }
+
+// hookBegin is the line before the text of a hook.
+func hookBegin(name string) string { return "cat >" + stateDir + "/" + name + " <<'" + hookEnd + "'\n" }
 
 const hookEnd = "END-OF-HOOK"

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Made by autoscaler-agent: a worker of Kubernetes v1.36.3 on aws.
+# Rendered with: {"cloud":"aws","reservation":{"kube":{"milliCPU":100,"memory":268435456},"system":{"milliCPU":100,"memory":268435456},"eviction":{"memory":104857600},"evictionStoragePercent":10,"maxPods":110}}
 set -eu
 # --- functions: begin ---
 umask 077

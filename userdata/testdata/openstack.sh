@@ -10,6 +10,7 @@ mkdir -p /var/lib/autoscaler-agent-join
 cat >/var/lib/autoscaler-agent-join/worker.sh <<'END-OF-WORKER'
 #!/bin/sh
 # Made by autoscaler-agent: a worker of Kubernetes v1.30.14 on openstack.
+# Rendered with: {"cloud":"openstack","arch":"amd64","reservation":{"kube":{"milliCPU":100,"memory":268435456,"ephemeralStorage":1073741825},"system":{"milliCPU":100,"memory":268435456},"eviction":{"memory":104857600,"ephemeralStorage":2147483648},"maxPods":110},"labels":{"empty":"","example.net/pool":"batch","node.kubernetes.io/lifecycle":"spot"},"taints":[{"key":"example.net/dedicated","value":"batch","effect":"NoSchedule"},{"key":"slow","effect":"PreferNoSchedule"}],"clusterDNS":["10.96.0.10","fd00::a"],"mirrors":["https://mirror.example.net/k8s/","http://10.0.0.5:8080"],"versions":{"containerd":"v1.7.34"},"proxy":{"HTTP":"http://proxy.example.net:3128","HTTPS":"http://proxy.example.net:3128","No":["10.0.0.0/8"]},"registryMirrors":{"registry.k8s.io":"https://mirror.example.net/v2"}}
 set -eu
 # --- functions: begin ---
 umask 077
