@@ -56,6 +56,7 @@ var layers = map[string]layer{
 	"agent/plan/internal/schedsim":       {pure: true, house: []string{"agent/cluster", "agent/binpack", "agent/fit"}},
 	"agent/plan/plantest":                {house: []string{"agent/cluster", "agent/plan/internal/schedsim"}, banned: []string{"k8s.io/", "net", "os"}},
 	"userdata":                           {pure: true, house: []string{"agent/cluster"}},
+	"userdata/upgrade":                   {pure: true, house: []string{"agent/cluster", "userdata"}},
 	"userdata/leader":                    {clockless: true, house: []string{"userdata"}, banned: []string{"k8s.io/", "net/http", "os", "context"}},
 	"userdata/lint":                      {clockless: true, house: []string{"agent/cluster", "userdata", "userdata/lint/internal/*", "internal/lazyregexp"}, banned: []string{"k8s.io/", "net/http", "os", "context"}},
 	"userdata/lint/internal/jinja":       {pure: true, house: []string{"internal/lazyregexp"}},

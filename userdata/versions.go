@@ -199,6 +199,32 @@ func (t Table) near(version string) []string {
 	return out
 }
 
+// NewestUpTo is the newest version of a minor of Kubernetes, up to one, of which every checksum is known that the Spec
+// needs; empty: none is.
+func (s Spec) NewestUpTo(minor int, version string) string {
+	own, err := Versions()
+	if err != nil {
+		return ""
+	}
+	patch := func(of string) int {
+		n, err := strconv.Atoi(strings.TrimPrefix(of, fmt.Sprintf("v1.%d.", minor)))
+		if err != nil {
+			return -1 // of another minor
+		}
+		return n
+	}
+	best := ""
+	for _, p := range own {
+		if n := patch(p.Version); p.Name != "kubelet" || n < 0 || n > patch(version) || best != "" && n <= patch(best) {
+			continue
+		}
+		if _, err := s.For(p.Version).sums(Files); err == nil {
+			best = p.Version
+		}
+	}
+	return best
+}
+
 func isVersion(s string) bool {
 	rest, ok := strings.CutPrefix(s, "v")
 	parts := strings.Split(rest, ".")

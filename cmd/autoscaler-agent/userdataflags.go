@@ -18,6 +18,7 @@ type userdataFlags struct {
 	flags *pflag.FlagSet
 
 	envFile                                           *string
+	from                                              string
 	joinFile, cloud, version, endpoint, dns, output   string
 	system, arch, format, instanceStore               string
 	mirrors, noProxy, versions, beforeJoin, afterJoin string
@@ -43,6 +44,7 @@ func newUserdataFlags(c *cobra.Command) *userdataFlags {
 	f := &userdataFlags{flags: c.Flags(), reserved: userdata.DefaultReservation()}
 	f.flags.StringVar(&f.joinFile, "join-file", joinfile.Default, "`file` with JOIN_TOKEN, JOIN_CERT_HASH, JOIN_ENDPOINT and JOIN_KUBERNETES_VERSION")
 	f.envFile = envFileFlag(c)
+	f.flags.StringVar(&f.from, "from", "", "render user data of a `file` (- for standard input) once more, with its own settings and join values, for --kubernetes-version (default the API server's version)")
 	f.flags.StringVar(&f.cloud, "cloud", "aws", "`cloud` that the machines run in: "+strings.Join(userdata.Clouds(), " or "))
 	f.flags.BoolVar(&f.sharedToken, "shared-token", false, "on openstack, write the published join token into the user data; without it the agent mints a token for each server")
 	f.flags.StringVar(&f.version, "kubernetes-version", "", "`version` to install where it is missing, for example v1.36.3 (default JOIN_KUBERNETES_VERSION)")

@@ -40,6 +40,9 @@ const renderExamples = `  # The join information that the running agent publishe
   # For servers of OpenStack: the agent puts a token of its own into each
   autoscaler-agent userdata render --cloud openstack -o /etc/autoscaler-agent/worker.sh
 
+  # The same user data for another version of Kubernetes
+  autoscaler-agent userdata render --from worker.sh --kubernetes-version v1.36.3 -o worker.sh
+
   # A new version of the launch template
   aws ec2 create-launch-template-version --launch-template-name workers \
       --source-version '$Latest' \
@@ -56,7 +59,11 @@ The output holds the join token, or with --attest no secret at all: the machine 
 token from the leader. The amounts that the kubelets reserve are those of
 AUTOSCALER_KUBELET_* in the agent's own configuration (--env-file and the
 environment), because the agent computes from them what a new machine can hold. A flag
-with another value wins, with a warning.`,
+with another value wins, with a warning.
+
+With --from the settings are those that the user data in a file was rendered with, and
+the programs that surround Kubernetes have this release's versions where no flag chose
+others.`,
 		Example:           renderExamples,
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -66,11 +73,10 @@ with another value wins, with a warning.`,
 		if f.flags.Changed("ca-file") && f.attest == "" {
 			return usagef(c, "--ca-file: only --attest uses it: give both or neither")
 		}
-		differs, err := f.reserve()
-		var script []byte
-		if err == nil {
-			script, err = f.render(c.Context())
+		if other := f.againstFrom(); f.from != "" && other != "" {
+			return usagef(c, "--%s does not go with --from, which takes it from the user data: leave one out", other)
 		}
+		script, differs, err := f.make(c)
 		for _, text := range differs {
 			if err != nil {
 				break // the mistake is what has to be read
@@ -127,6 +133,18 @@ func (f *userdataFlags) reserve() (differs []string, err error) {
 		theirs = f.reserved
 	})
 	return differs, nil
+}
+
+// make is the user data that the flags ask for. differs are warnings.
+func (f *userdataFlags) make(c *cobra.Command) (script []byte, differs []string, err error) {
+	if f.from != "" {
+		script, err = f.again(c)
+		return script, nil, err
+	}
+	if differs, err = f.reserve(); err == nil {
+		script, err = f.render(c.Context())
+	}
+	return script, differs, err
 }
 
 func (f *userdataFlags) render(ctx context.Context) ([]byte, error) {

@@ -107,6 +107,43 @@ func TestUserdataAttest(t *testing.T) {
 	}
 }
 
+// TestUserdataFrom: --from renders what the same flags would for another version, and says what it does not take.
+func TestUserdataFrom(t *testing.T) {
+	old := strings.ReplaceAll(workerEnv, "JOIN_KUBERNETES_VERSION=v1.36.3", "JOIN_KUBERNETES_VERSION=v1.35.2")
+	file, wanted := filepath.Join(t.TempDir(), "worker.sh"), filepath.Join(t.TempDir(), "wanted.sh")
+	flags := []string{"--label", "example.net/pool=batch", "--taint", "a=b:NoSchedule", "--max-pods", "50", "--mirror", "https://mirror.example.net"}
+	for out, env := range map[string]string{file: old, wanted: workerEnv} {
+		if code, _, errout := runUserdata(t, append([]string{"render", "--join-file", writeEnv(t, env), "-o", out}, flags...)...); code != 0 {
+			t.Fatal(errout)
+		}
+	}
+	want, err := os.ReadFile(wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.Replace(workerEnv, "k8s.example.net", "other.example.net", 1)
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--kubernetes-version", "v1.36.3"}, 0, ""},
+		{[]string{"--join-file", writeEnv(t, workerEnv)}, 0, ""},
+		{[]string{"--join-file", writeEnv(t, other), "--endpoint", "k8s.example.net:6443"}, 0, ""},
+		{[]string{"--kubernetes-version", "v1.36.3", "--api-server-version", "v1.35.2"}, 2, "newer than the API server"},
+		{[]string{"--kubernetes-version", "v1.36.99"}, 2, "no checksum is known for"},
+		{[]string{"--kubernetes-version", "v1.36.3", "--label", "a=b"}, 2, "--label does not go with --from"},
+	} {
+		code, out, errout := runUserdata(t, append([]string{"render", "--from", file}, c.args...)...)
+		if code != c.code || !strings.Contains(errout, c.want) || code == 0 && out != string(want) {
+			t.Errorf("%v: exit %d, %q (as wanted: %t); want %d with %q", c.args, code, errout, out == string(want), c.code, c.want)
+		}
+	}
+	if code, _, errout := runUserdata(t, "render", "--from", "../../userdata/lint/testdata/seed004.sh", "--kubernetes-version", "v1.36.3"); code != 1 || !strings.Contains(errout, "not made by autoscaler-agent") {
+		t.Errorf("exit %d, %q", code, errout)
+	}
+}
+
 func TestUserdataErrors(t *testing.T) {
 	good := writeEnv(t, workerEnv)
 	for _, c := range []struct {
