@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata/upgrade"
 )
 
 // Config is read from AUTOSCALER_BOOTSTRAP_* (envconfig, nested by package agent).
@@ -44,6 +46,9 @@ type Config struct {
 	// as a new version, of which LaunchTemplateKeep stay; empty: none.
 	LaunchTemplates    []string `envconfig:"LAUNCH_TEMPLATES" desc:"IDs of EC2 launch templates that get a new version when the join values change, comma-separated; empty: none."`
 	LaunchTemplateKeep int      `envconfig:"LAUNCH_TEMPLATE_KEEP" default:"3" desc:"How many of the agent's versions stay in each of these launch templates."`
+	// Upgrade lets the version of Kubernetes in user data follow the API server's: in these launch templates as a new
+	// version, in the user data that new servers of Nova get. It is one of upgrade.Modes.
+	Upgrade string `envconfig:"UPGRADE" default:"off" desc:"minor: new workers get the API server's minor version once every leader has it; patch: each of its releases; off: what their user data says."`
 	// Secret publishes the join information as the Secret kube-system/autoscaler-agent-join.
 	Secret bool `envconfig:"SECRET" default:"false" desc:"Whether the join values are published as the Secret kube-system/autoscaler-agent-join, too."`
 	// Attest is the listener at which machines on AWS get a token of their own.
@@ -65,6 +70,9 @@ func (c Config) ttl() time.Duration {
 	return c.TokenTTL
 }
 
+// Upgrades tells that the workers' version of Kubernetes follows the API server's.
+func (c Config) Upgrades() bool { return c.Upgrade != "" && c.Upgrade != upgrade.Off }
+
 // parameterPattern is the form of an SSM parameter's name with a hierarchy.
 var parameterPattern = lazyregexp.New(`\A(/[A-Za-z0-9_.-]+){1,15}\z`)
 
@@ -81,7 +89,7 @@ func (c Config) validateTemplates(bad func(name, value, remedy string)) {
 			bad("LAUNCH_TEMPLATES", fmt.Sprintf("%q", id), "write the IDs of launch templates with commas between them, for example lt-0123456789abcdef0: a policy cannot name them otherwise")
 		}
 	}
-	if c.Tokens != "" && c.Tokens != TokensStanding {
+	if c.Tokens != "" && c.Tokens != TokensStanding && (c.Tokens != TokensNone || !c.Upgrades()) {
 		bad("TOKENS", c.Tokens, "use standing with AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATES (and TOKEN_MAX_AGE to replace the token): a machine has the user data of the moment at which it was asked for")
 	}
 	if c.LaunchTemplateKeep < 1 || c.LaunchTemplateKeep > 100 {
@@ -113,6 +121,12 @@ func (c Config) Validate() error {
 		bad("SSM_PARAMETER", fmt.Sprintf("%q", p), "write a name that begins with a slash, for example /clusters/demo/join")
 	}
 	c.validateTemplates(bad)
+	if c.Upgrade != "" && !slices.Contains(upgrade.Modes, c.Upgrade) {
+		bad("UPGRADE", fmt.Sprintf("%q", c.Upgrade), "use "+strings.Join(upgrade.Modes, ", "))
+	}
+	if c.Upgrades() && !c.Enabled {
+		bad("UPGRADE", c.Upgrade, "use off, or set AUTOSCALER_BOOTSTRAP_ENABLED=true")
+	}
 	switch c.Tokens {
 	case "", TokensStanding, TokensGrowth, TokensNone:
 	default:

@@ -167,6 +167,10 @@ func (s Spec) sums(names []string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.sumsBy(own, names)
+}
+
+func (s Spec) sumsBy(own Table, names []string) (map[string]string, error) {
 	sums := map[string]string{}
 	var missing []string
 	for _, arch := range s.arches() {
@@ -218,7 +222,7 @@ func (s Spec) NewestUpTo(minor int, version string) string {
 		if n := patch(p.Version); p.Name != "kubelet" || n < 0 || n > patch(version) || best != "" && n <= patch(best) {
 			continue
 		}
-		if _, err := s.For(p.Version).sums(Files); err == nil {
+		if _, err := s.For(p.Version).sumsBy(own, Files); err == nil {
 			best = p.Version
 		}
 	}

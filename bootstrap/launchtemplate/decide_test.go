@@ -56,7 +56,7 @@ func TestDecide(t *testing.T) {
 		"too much for EC2":       {versions: []version{{number: 7, userData: append(bytes.Clone(one), bytes.Repeat([]byte("#"), 16384-len(one)+1)...)}}, join: joinWith(second), keep: 1, fault: "EC2 takes 16384"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := decide(c.versions, c.references, c.join, c.keep)
+			out, err := decide(c.versions, c.references, c.join, c.keep, nil)
 			if (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) {
 				t.Fatalf("%v, want %q", err, c.fault)
 			}
@@ -99,7 +99,7 @@ func TestDecideForEver(t *testing.T) {
 		case 2:
 			names = append(names, reference{"g", "1"})
 		}
-		out, err := decide(versions, names, join, keep)
+		out, err := decide(versions, names, join, keep, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,6 @@
-// Package launchtemplate publishes join values as a new version of an EC2 launch template: the
-// user data of the newest version with other values, everything else as it was.
+// Package launchtemplate publishes join values, and user data for the version of Kubernetes that the workers follow, as
+// a new version of an EC2 launch template: the user data of the newest version with other values, everything else as
+// it was.
 //
 // It refuses to change what a person put into the template, to delete a version that the agent
 // did not make or that a group names by its number, to change the default version or a group,
@@ -28,6 +29,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata/upgrade"
 )
 
 const callTimeout = 20 * time.Second
@@ -38,6 +40,8 @@ type Sink struct {
 	keep       int
 	permit     bootstrap.Permit
 	log        *logrus.Entry
+	follow     *upgrade.Follower
+	upgraded   func(template, text string)
 	compute    *ec2.Client // nil: not made yet
 	scaling    *autoscaling.Client
 	told       string // of groups that launch another version
@@ -47,6 +51,13 @@ type Sink struct {
 // versions stay.
 func New(id, region string, keep int, permit bootstrap.Permit, log *logrus.Entry) *Sink {
 	return &Sink{id: id, region: region, keep: keep, permit: permit, log: log.WithField("launchTemplate", id)}
+}
+
+// Follow lets the user data follow the cluster's version of Kubernetes. upgraded is told of each version that was
+// published for that.
+func (s *Sink) Follow(f *upgrade.Follower, upgraded func(template, text string)) *Sink {
+	s.follow, s.upgraded = f, upgraded
+	return s
 }
 
 // Name implements bootstrap.Sink.
@@ -68,7 +79,7 @@ func (s *Sink) Publish(ctx context.Context, join bootstrap.Join) error {
 }
 
 func (s *Sink) publish(ctx context.Context, join bootstrap.Join) error {
-	if join.Token == "" {
+	if follows, _ := s.follow.Follows(); join.Token == "" && !follows {
 		return nil // the user data keeps the token that it has, which has ended
 	}
 	todo, err := s.compare(ctx, join)
@@ -95,9 +106,21 @@ func (s *Sink) publish(ctx context.Context, join bootstrap.Join) error {
 		if err != nil {
 			return err
 		}
-		s.log.WithFields(logrus.Fields{"version": aws.ToInt64(made.LaunchTemplateVersion.VersionNumber), "why": fmt.Sprintf("version %d has other join values", todo.source)}).Info("launch template version made")
+		s.made(aws.ToInt64(made.LaunchTemplateVersion.VersionNumber), todo)
 	}
 	return s.prune(ctx, todo.remove)
+}
+
+// made tells of a new version.
+func (s *Sink) made(number int64, t todo) {
+	why := fmt.Sprintf("version %d has other join values", t.source)
+	if t.upgrade.Text != nil {
+		why = fmt.Sprintf("version %d installs Kubernetes %s, and the workers follow the API server: %s", t.source, t.upgrade.From, t.upgrade.To)
+	}
+	s.log.WithFields(logrus.Fields{"version": number, "why": why}).Info("launch template version made")
+	if t.upgrade.Text != nil && s.upgraded != nil {
+		s.upgraded(s.id, fmt.Sprintf("version %d of launch template %s is published: %s", number, s.id, why))
+	}
 }
 
 // prune deletes versions. The call deletes those it can, and names the others.
@@ -139,10 +162,10 @@ func (s *Sink) compare(ctx context.Context, join bootstrap.Join) (todo, error) {
 	for i := range versions {
 		versions[i].started = started[strconv.FormatInt(versions[i].number, 10)]
 	}
-	out, err := decide(versions, references, userdata.Join{Endpoint: join.Endpoint, Token: join.Token, CACertHashes: join.CAHashes}, s.keep)
+	out, err := decide(versions, references, userdata.Join{Endpoint: join.Endpoint, Token: join.Token, CACertHashes: join.CAHashes}, s.keep, s.follow)
 	if text := strings.Join(out.strays, ", "); text != s.told {
 		if s.told = text; text != "" {
-			s.log.WithField("why", text).Warn("groups launch another version than $Latest: their machines get no new join values (set the version of each group's launch template to $Latest)")
+			s.log.WithField("why", text).Warn("groups launch another version than $Latest: their machines get nothing new of its user data (set the version of each group's launch template to $Latest)")
 		}
 	}
 	return out, err

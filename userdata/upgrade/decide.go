@@ -36,39 +36,47 @@ type Cluster struct {
 	Leaders []Leader
 }
 
+// follows tells that the workers follow the API server's version.
+func (c Cluster) follows() bool { return c.Mode == Minor || c.Mode == Patch }
+
 // Outcome is what is to be done with user data.
 type Outcome struct {
 	// Text is the user data for the version To; nil: it stays as it is.
 	Text     []byte
 	From, To string
-	// Why tells what keeps user data of another version than the API server's as it is; empty: nothing does.
+	// Why tells what keeps user data as it is that should follow, or that makes machines which may not join; empty: nothing.
 	Why, Remedy string
 }
 
 // Of decides about user data.
 func (c Cluster) Of(text []byte) Outcome {
 	server, known := numbers(c.Server)
-	if !known && c.Server != "" && c.Mode != Off {
+	if !known && c.Server != "" && c.follows() {
 		return Outcome{Why: "the API server's version " + c.Server + " is no release of Kubernetes: the workers do not follow it", Remedy: byHand}
 	}
 	if !known {
 		return Outcome{}
 	}
 	held, err := userdata.Read(text)
+	if err != nil && !c.follows() {
+		return Outcome{}
+	}
 	if err != nil {
 		return Outcome{Why: "its user data is not the agent's own: whether it installs " + c.Server + " is not known", Remedy: byHand}
 	}
 	out := Outcome{From: held.KubernetesVersion}
 	has, ok := numbers(held.KubernetesVersion)
 	switch behind := cluster.MinorsBehind(held.KubernetesVersion, c.Server); {
+	case !ok && !c.follows():
 	case !ok:
 		out.Why, out.Remedy = "its user data does not say which version of Kubernetes it installs", byHand
 	case behind < 0:
 		out.Why = fmt.Sprintf("its user data installs %s, which is newer than the API server (%s): Kubernetes allows no newer kubelet", held.KubernetesVersion, c.Server)
 		out.Remedy = "upgrade the control plane, or put older user data back"
 	case behind == 0 && (c.Mode != Patch || slices.Compare(has, server) >= 0):
-	case c.Mode != Minor && c.Mode != Patch:
-		out.Why = fmt.Sprintf("its user data installs %s, and the API server has %s", held.KubernetesVersion, c.Server)
+	case !c.follows() && behind <= cluster.KubeletSkew:
+	case !c.follows():
+		out.Why = fmt.Sprintf("its user data installs %s, which is %d minors older than the API server (%s): Kubernetes allows %d", held.KubernetesVersion, behind, c.Server, cluster.KubeletSkew)
 		out.Remedy = "set AUTOSCALER_BOOTSTRAP_UPGRADE=minor, or do it by hand: docs/upgrade.md"
 	default:
 		c.render(text, &out, server)
