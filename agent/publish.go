@@ -18,7 +18,7 @@ func (a *app) sinks() []bootstrap.Sink {
 		out = append(out, ssm.New(cfg.SSMParameter, cfg.SSMKey, a.cfg.AWS.Region, a.leadership.Permit))
 	}
 	for _, id := range cfg.LaunchTemplates {
-		out = append(out, launchtemplate.New(id, a.cfg.AWS.Region, cfg.LaunchTemplateKeep, a.leadership.Permit, a.entry("bootstrap")))
+		out = append(out, launchtemplate.New(id, a.cfg.AWS.Region, cfg.LaunchTemplateKeep, a.leadership.Permit, a.entry("bootstrap")).Follow(a.cfg.Upgrades, a.upgraded))
 	}
 	if cfg.Secret {
 		out = append(out, secret.New(a.client))

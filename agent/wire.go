@@ -44,6 +44,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/internal/supervise"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata/upgrade"
 )
 
 // What is kept of recorded rounds.
@@ -72,8 +73,9 @@ type app struct {
 	witness      nodecleaner.Witness
 	leadership   *election.Leadership
 	scaler       *scaler
-	cleaner      *nodecleaner.Service // nil: switched off
-	tokens       *bootstrap.Pool      // of single machines; nil: bootstrap is switched off
+	cleaner      *nodecleaner.Service   // nil: switched off
+	tokens       *bootstrap.Pool        // of single machines; nil: bootstrap is switched off
+	server       atomic.Pointer[string] // the API server's version, once it is known
 	settings     *groups.Live
 	priorities   *priorities.Watch  // nil: no expander asks for them
 	signer       *csrsigner.Service // nil: switched off
@@ -232,6 +234,7 @@ func (a *app) provider(ctx context.Context) (provider.Provider, error) {
 		a.tokens = bootstrap.NewPool(a.client)
 		a.cfg.TokenFor = bootstrap.TokensFor(a.tokens, cfg)
 	}
+	a.cfg.Upgrades = upgrade.NewFollower(a.kubernetes)
 	cloud, err := clients.Cloud(ctx, a.cfg, a.settings.Section)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", a.cfg.Provider, err)
@@ -333,7 +336,7 @@ func (a *app) ready(ctx context.Context) error {
 		return err
 	}
 	close(a.loaded)
-	go followVersion(ctx, a.client, a.observer.SetControlPlaneVersion)
+	go followVersion(ctx, a.client, a.serverVersion)
 	go goruntime.Steady() // the first decision does not wait for the collector
 	return nil
 }

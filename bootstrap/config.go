@@ -48,7 +48,7 @@ type Config struct {
 	LaunchTemplateKeep int      `envconfig:"LAUNCH_TEMPLATE_KEEP" default:"3" desc:"How many of the agent's versions stay in each of these launch templates."`
 	// Upgrade lets the version of Kubernetes in user data follow the API server's: in these launch templates as a new
 	// version, in the user data that new servers of Nova get. It is one of upgrade.Modes.
-	Upgrade string `envconfig:"UPGRADE" default:"off" desc:"minor: new workers get the API server's minor version once every leader has it; patch: each of its releases; off: what their user data says."`
+	Upgrade string `envconfig:"UPGRADE" default:"off" desc:"Which versions of the API server the workers' user data follows, once every leader has them: off, minor, patch."`
 	// Secret publishes the join information as the Secret kube-system/autoscaler-agent-join.
 	Secret bool `envconfig:"SECRET" default:"false" desc:"Whether the join values are published as the Secret kube-system/autoscaler-agent-join, too."`
 	// Attest is the listener at which machines on AWS get a token of their own.

@@ -14,7 +14,7 @@ import (
 // have one.
 func Cloud(ctx context.Context, c config.Config, section func(provider string) json.RawMessage) (provider.Provider, error) {
 	own := c.Services.Config
-	own.Section = section
+	own.Section, own.Published = section, c.Bootstrap.LaunchTemplates
 	// Without a file the agent stands in a pod, and so does the provider.
 	own.Kubeconfig, _ = c.KubeconfigPath(false)
 	s := c.Scaling

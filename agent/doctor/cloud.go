@@ -23,6 +23,7 @@ func checkCloud(ctx context.Context, cfg config.Config) []Finding {
 	if err != nil {
 		return nil // checkGroupsFile has said so
 	}
+	cfg = seeCluster(ctx, cfg)
 	cloud, err := clients.Cloud(ctx, cfg, func(name string) json.RawMessage { return file.Clouds[name] })
 	if err != nil {
 		return []Finding{cloudFinding(err)}
@@ -36,7 +37,7 @@ func checkCloud(ctx context.Context, cfg config.Config) []Finding {
 	for _, g := range groups {
 		out = append(out, Group(g)...)
 	}
-	return out
+	return append(out, behind(groups, cfg.Upgrades.Server())...)
 }
 
 // checkProviders finds providers that were read and have no node group; of several it

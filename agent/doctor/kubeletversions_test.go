@@ -56,3 +56,18 @@ func TestDriftedMachines(t *testing.T) {
 		t.Errorf("a provider that tells none: %+v", found)
 	}
 }
+
+func TestBehind(t *testing.T) {
+	groups := []cluster.NodeGroup{
+		{ID: "same", Template: cluster.Template{Source: cluster.Spec{cluster.PropertyKubernetes: "v1.36.0"}}},
+		{ID: "old", Template: cluster.Template{Source: cluster.Spec{cluster.PropertyKubernetes: "v1.36.0|v1.34.2"}}},
+		{ID: "unknown"},
+	}
+	found := behind(groups, "v1.36.3")
+	if len(found) != 1 || found[0].About != "group old" || !strings.Contains(found[0].Text, "v1.34.2, 2 minor versions older") {
+		t.Errorf("%v", found)
+	}
+	if found = behind(groups, ""); len(found) != 0 {
+		t.Errorf("without the API server's version: %v", found)
+	}
+}

@@ -51,6 +51,9 @@ func lookOnce(ctx context.Context, cfg config.Config, log *logrus.Logger) (look,
 	if err != nil {
 		return look{}, err
 	}
+	if cfg, err = clients.WithUpgrades(ctx, cfg, client); err != nil {
+		return look{}, err
+	}
 	settings, cloud, err := openCloud(ctx, cfg, log)
 	if err != nil {
 		return look{}, err

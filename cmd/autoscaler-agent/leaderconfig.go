@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/renderflags"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/atomicfile"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata/leader"
@@ -16,7 +17,7 @@ import (
 // leaderFlags are the flags of leader-config.
 type leaderFlags struct {
 	flags   *pflag.FlagSet
-	machine userdataFlags // programs, mirrors, proxy and hooks
+	machine *renderflags.Flags // programs, mirrors, proxy and hooks
 	spec    leader.Spec
 
 	sans, format, output, ignored string
@@ -55,10 +56,10 @@ The output holds no secret. Run the script as root on the machine, then install 
 	}
 	f := newLeaderFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if f.machine.endpoint == "" && f.format != "values" || f.machine.version == "" {
+		if f.machine.Endpoint == "" && f.format != "values" || f.machine.Version == "" {
 			return usagef(c, "give --endpoint and --kubernetes-version, for example --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3")
 		}
-		if err := f.machine.readFiles(); err != nil {
+		if err := f.machine.ReadFiles(); err != nil {
 			return failed("leader-config", err)
 		}
 		out, err := f.render()
@@ -79,13 +80,13 @@ The output holds no secret. Run the script as root on the machine, then install 
 }
 
 func newLeaderFlags(c *cobra.Command) *leaderFlags {
-	f := &leaderFlags{flags: c.Flags(), machine: userdataFlags{flags: c.Flags()}}
-	f.flags.StringVar(&f.machine.endpoint, "endpoint", "", "`host:port` of the API server that outlives this machine: a DNS name or a fixed address")
-	f.flags.StringVar(&f.machine.version, "kubernetes-version", "", "`version` of Kubernetes, for example v1.36.3")
+	f := &leaderFlags{flags: c.Flags(), machine: renderflags.NewLeader(c)}
+	f.flags.StringVar(&f.machine.Endpoint, "endpoint", "", "`host:port` of the API server that outlives this machine: a DNS name or a fixed address")
+	f.flags.StringVar(&f.machine.Version, "kubernetes-version", "", "`version` of Kubernetes, for example v1.36.3")
 	f.flags.StringVar(&f.format, "format", "script", "what to print: script, kubeadm or downloads, with --join also values (`form`)")
 	f.flags.BoolVar(&f.join, "join", false, "render what makes the machine a further one of the control plane")
-	f.flags.StringVar(&f.machine.system, "os", "debian", "operating `system` of the leader: debian, ubuntu or flatcar")
-	f.flags.StringVar(&f.machine.arch, "arch", "", "`architecture` of the leader: amd64 or arm64 (default both)")
+	f.flags.StringVar(&f.machine.System, "os", "debian", "operating `system` of the leader: debian, ubuntu or flatcar")
+	f.flags.StringVar(&f.machine.Arch, "arch", "", "`architecture` of the leader: amd64 or arm64 (default both)")
 	f.flags.StringVar(&f.sans, "cert-san", "", "comma-separated further `names` and addresses of the API server")
 	f.flags.StringVar(&f.spec.NodeName, "node-name", "", "`name` of the leader's Node (default its host name); with --cloud-controller aws its private DNS name")
 	f.flags.StringVar(&f.spec.AdvertiseAddress, "advertise-address", "", "the leader's own `address` (default the one of its default route)")
@@ -102,10 +103,9 @@ func newLeaderFlags(c *cobra.Command) *leaderFlags {
 	f.flags.StringVar(&f.spec.KubeVIPDigest, "kube-vip-digest", "", "`digest` that pins kube-vip's image beside its version, as sha256:...")
 	f.flags.BoolVar(&f.spec.WithoutMetrics, "without-metrics-server", false, "leave metrics-server out")
 	f.flags.StringVar(&f.ignored, "ignore-preflight-errors", "", "comma-separated `checks` of kubeadm whose failure only warns")
-	f.flags.StringVar(&f.machine.beforeJoin, "before-init", "", "`file` with a script that runs as root right before kubeadm init")
-	f.flags.StringVar(&f.machine.afterJoin, "after-init", "", "`file` with a script that runs as root at the end")
+	f.flags.StringVar(&f.machine.BeforeJoin, "before-init", "", "`file` with a script that runs as root right before kubeadm init")
+	f.flags.StringVar(&f.machine.AfterJoin, "after-init", "", "`file` with a script that runs as root at the end")
 	f.flags.VarP((*flagvalue.File)(&f.output), "out", "o", "write to `file`, with mode 0600, instead of standard output")
-	f.machine.downloadFlags()
 	for name, values := range map[string][]string{
 		"os": {"debian", "ubuntu", "flatcar"}, "arch": userdata.Arches, "format": leader.Formats,
 		"network": leader.Networks, "cloud-controller": leader.CloudControllers, "key-algorithm": leader.KeyAlgorithms, "image-pull-policy": {"Never"},
@@ -115,7 +115,7 @@ func newLeaderFlags(c *cobra.Command) *leaderFlags {
 	return f
 }
 
-// render is what the flags ask for. f.machine.readFiles comes first.
+// render is what the flags ask for. f.machine.ReadFiles comes first.
 func (f *leaderFlags) render() ([]byte, error) {
 	for _, name := range leader.OfTheCluster {
 		if f.join && f.flags.Changed(name) {
@@ -123,10 +123,8 @@ func (f *leaderFlags) render() ([]byte, error) {
 		}
 	}
 	s := f.spec
-	s.Machine = userdata.Spec{
-		System: f.machine.system, Arch: f.machine.arch, KubernetesVersion: f.machine.version, Join: userdata.Join{Endpoint: f.machine.endpoint},
-		Downloads: f.machine.downloads, Proxy: f.machine.proxy, RegistryMirrors: f.machine.registryMirrors, IgnorePreflight: flagvalue.List(f.ignored),
-	}
-	s.CertSANs, s.BeforeInit, s.AfterInit = flagvalue.List(f.sans), f.machine.hooks[0], f.machine.hooks[1]
+	s.Machine = f.machine.Leader()
+	s.CertSANs, s.BeforeInit, s.AfterInit = flagvalue.List(f.sans), s.Machine.BeforeJoin, s.Machine.AfterJoin
+	s.Machine.BeforeJoin, s.Machine.AfterJoin, s.Machine.IgnorePreflight = nil, nil, flagvalue.List(f.ignored)
 	return leader.Format(s, f.format, f.join)
 }

@@ -2,10 +2,10 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/renderflags"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
@@ -25,25 +25,17 @@ The table is what sha256sum -c reads; json and yaml have the publisher's address
 		Args:              noArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	f := &userdataFlags{flags: c.Flags(), cloud: "aws"}
-	f.flags.StringVar(&f.version, "kubernetes-version", "", "`version` of Kubernetes, for example v1.36.3")
-	f.flags.StringVar(&f.arch, "arch", "", "`architecture` of the machines: amd64 or arm64 (default both)")
-	f.downloadFlags()
+	f := renderflags.NewDownloads(c)
 	output := outputFlag(c)
 	words(c, "arch", userdata.Arches...)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if f.version == "" {
+		if f.Version == "" {
 			return usagef(c, "give --kubernetes-version, for example --kubernetes-version v1.36.3")
 		}
-		if err := f.readFiles(); err != nil {
+		if err := f.ReadFiles(); err != nil {
 			return failed("userdata downloads", err)
 		}
-		// The list depends on no cluster: these join values go nowhere.
-		f.reserved = userdata.DefaultReservation()
-		spec := f.spec(map[string]string{
-			"JOIN_KUBERNETES_VERSION": f.version, "JOIN_ENDPOINT": "cluster:6443", "JOIN_CERT_HASH": "sha256:" + strings.Repeat("0", 64),
-		}, "abcdef.0123456789abcdef")
-		list, err := userdata.DownloadsOf(spec)
+		list, err := f.Downloads()
 		if err != nil {
 			return misused("userdata downloads", err)
 		}

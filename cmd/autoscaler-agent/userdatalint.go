@@ -2,15 +2,14 @@ package main
 
 import (
 	"errors"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/joinfile"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/renderflags"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
-	"github.com/autoscaler-agent/autoscaler-agent/internal/textfile"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata/lint"
 )
@@ -46,7 +45,7 @@ or a secret would be given away.`,
 	words(c, "cloud", userdata.Clouds()...)
 	words(c, "os", userdata.Systems()...)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		data, err := readFileOrInput(c, args[0])
+		data, err := renderflags.ReadInput(c, args[0])
 		if err == nil {
 			o.APIServerVersion, err = server.VersionBeside(c.Context(), joinFile)
 		}
@@ -67,14 +66,4 @@ or a secret would be given away.`,
 		return nil
 	}
 	return c
-}
-
-// mostText is more than any text of user data has.
-const mostText = 16 << 20
-
-func readFileOrInput(c *cobra.Command, file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(c.InOrStdin())
-	}
-	return textfile.Read(file, mostText)
 }

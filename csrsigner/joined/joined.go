@@ -16,8 +16,12 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
-// byMachine is the index of Nodes by the machine of their provider IDs.
-const byMachine = "machine"
+// byMachine is the index of Nodes by the machine of their provider IDs, byRole that of the leaders.
+const (
+	byMachine = "machine"
+	byRole    = "role"
+	leader    = "leader"
+)
 
 // Nodes are the cluster's Nodes with an index of their machines.
 type Nodes struct{ informer cache.SharedIndexInformer }
@@ -31,8 +35,30 @@ func Index(shared *kube.Informers) (Nodes, error) {
 			return nil, nil
 		}
 		return []string{rules.MachineKey(node.Spec.ProviderID)}, nil
+	}, byRole: func(o any) ([]string, error) {
+		if node, ok := o.(*corev1.Node); ok {
+			if _, ok := node.Labels[cluster.LabelControlPlane]; ok {
+				return []string{leader}, nil
+			}
+		}
+		return nil, nil
 	}})
 }
+
+// Leaders are the Nodes of the control plane.
+func (n Nodes) Leaders() []*corev1.Node {
+	var out []*corev1.Node
+	found, _ := n.informer.GetIndexer().ByIndex(byRole, leader) // fails without the index only
+	for _, o := range found {
+		if node, ok := o.(*corev1.Node); ok {
+			out = append(out, node)
+		}
+	}
+	return out
+}
+
+// Read tells whether the Nodes have been read.
+func (n Nodes) Read() bool { return n.informer.HasSynced() }
 
 // Of is the Node by which an instance has joined: the one with its provider ID, or one
 // of its names that has no provider ID; empty: none, or the Nodes are not read yet.

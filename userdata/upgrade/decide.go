@@ -44,6 +44,9 @@ type Outcome struct {
 	// Text is the user data for the version To; nil: it stays as it is.
 	Text     []byte
 	From, To string
+	// Wanted are the versions that machines may have without being replaced, with "|" between them: with Minor, To and those
+	// before it of the same minor.
+	Wanted string
 	// Why tells what keeps user data as it is that should follow, or that makes machines which may not join; empty: nothing.
 	Why, Remedy string
 }
@@ -121,7 +124,18 @@ func (c Cluster) render(text []byte, out *Outcome, server []int) {
 		hold("its user data cannot be rendered for "+to+": "+strings.ReplaceAll(strings.TrimPrefix(err.Error(), "userdata: "), "\n", "; "), byHand)
 		return
 	}
-	out.Text, out.To = made, to
+	out.Text, out.To, out.Wanted = made, to, c.alike(to)
+}
+
+func (c Cluster) alike(version string) string {
+	n, _ := numbers(version)
+	var out []string
+	for patch := range n[2] + 1 {
+		if c.Mode == Minor || patch == n[2] {
+			out = append(out, fmt.Sprintf("v%d.%d.%d", n[0], n[1], patch))
+		}
+	}
+	return strings.Join(out, "|")
 }
 
 func newerOrSame(a, b string) bool {

@@ -22,6 +22,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata/upgrade"
 )
 
 // Config holds the configuration of every cloud, each under its own prefix: the
@@ -43,6 +44,10 @@ type Config struct {
 	// TokenFor mints a join token for one machine that is about to be made, by its name;
 	// nil: this agent mints none.
 	TokenFor func(ctx context.Context, machine string) (string, error) `ignored:"true"`
+	// Upgrades decides which version of Kubernetes the user data of groups should install; nil: nobody does. Published are
+	// the launch templates on AWS that the agent publishes it in.
+	Upgrades  *upgrade.Follower `ignored:"true"`
+	Published []string          `ignored:"true"`
 	// Defaults are the agent's own settings for groups that say nothing else, for
 	// providers whose clouds ask for them.
 	Defaults cluster.Options `ignored:"true"`
@@ -67,7 +72,7 @@ type cloud struct {
 var clouds = map[string]cloud{
 	"asg": {
 		make: func(ctx context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
-			var opts []asg.Option
+			opts := []asg.Option{asg.WithUpgrades(c.Upgrades, c.Published)}
 			if c.OnCall != nil {
 				opts = append(opts, asg.WithCallHook(func(k asg.Call) { c.OnCall(k.Action, k.Took, k.Err) }))
 			}
@@ -79,7 +84,7 @@ var clouds = map[string]cloud{
 	},
 	"nova": {
 		make: func(_ context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
-			opts := []nova.Option{nova.WithTokens(c.TokenFor)}
+			opts := []nova.Option{nova.WithTokens(c.TokenFor), nova.WithUpgrades(c.Upgrades)}
 			if c.OnCall != nil {
 				opts = append(opts, nova.WithCallHook(func(k openstack.Call) { c.OnCall(k.Action, k.Took, k.Err) }))
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/price"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/template"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata/upgrade"
 )
 
 // Provider implements provider.Provider for EC2 Auto Scaling groups. Its methods are safe
@@ -49,6 +50,14 @@ type Option func(*Provider)
 // WithCallHook has f called after every call to AWS, from the goroutine that made
 // it; f must be safe for concurrent use.
 func WithCallHook(f func(Call)) Option { return func(p *Provider) { p.client.Hook = f } }
+
+// WithUpgrades has groups warn of what keeps their machines from the version of Kubernetes that f wants; published are
+// the launch templates that get user data for it.
+func WithUpgrades(f *upgrade.Follower, published []string) Option {
+	return func(p *Provider) {
+		p.templates.Upgrades = template.Upgrades{Follower: f, Published: published}
+	}
+}
 
 // New validates c, runs the SDK's default chain, finds the region and returns a
 // Provider. It makes no call to AWS: Check and the first Groups find bad credentials, so

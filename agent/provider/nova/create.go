@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	"github.com/gophercloud/gophercloud/v2/openstack/image/v2/images"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
@@ -46,15 +46,17 @@ type order struct {
 	floating string            // ID of the external network
 	anti     string            // ID of the server group
 	script   []byte
+	userData cluster.Spec // properties of the script
 }
 
 // order resolves everything that a server of the group needs.
 func (p *Provider) order(ctx context.Context, s *site, of string, g *section.Group) (*order, error) {
 	o := &order{cluster: of, group: g, security: map[string]string{}}
-	var err error
-	if o.script, err = os.ReadFile(g.UserData); err != nil {
-		return nil, wrong("user data: %v: make it with autoscaler-agent userdata render --cloud openstack", err)
+	boot, err := p.userData(g)
+	if err != nil {
+		return nil, err
 	}
+	o.script, o.userData = boot.text, boot.properties
 	if base64.StdEncoding.EncodedLen(len(o.script)) > userDataLimit {
 		return nil, wrong("user data %s: %d bytes, and Nova takes at most %d", g.UserData, len(o.script), base64.StdEncoding.DecodedLen(userDataLimit))
 	}
@@ -209,7 +211,7 @@ func (s *site) find(ctx context.Context, name, request string) (bool, error) {
 func (o *order) options(s *site, f flavors.Flavor, w placement, name, request string, script []byte, ports []string, minor int) servers.CreateOptsBuilder {
 	g := o.group
 	meta := map[string]string{metaCluster: o.cluster, metaGroup: g.Name, metaRequest: request, metaZone: w.zone, metaFlavor: w.flavor, metaType: f.Name, metaRegion: s.region(), metaProviderID: string(s.providerID(""))}
-	maps.Copy(meta, record(source(g, nil, o.image, o.script)))
+	maps.Copy(meta, record(source(g, nil, o.image, o.userData)))
 	maps.Copy(meta, g.Metadata)
 	opts := servers.CreateOpts{Name: name, FlavorRef: f.ID, Metadata: meta, AvailabilityZone: w.zone,
 		// Encoded here: gophercloud leaves user data alone that happens to be valid base64.

@@ -14,6 +14,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata/upgrade"
 )
 
 // TokenFor mints a join token for one server that is about to be made, by its name.
@@ -27,6 +28,7 @@ type Provider struct {
 	reservation cluster.Reservation
 	section     func() json.RawMessage
 	token       TokenFor
+	upgrades    *upgrade.Follower
 	hook        func(openstack.Call)
 	now         func() time.Time
 	locks       provider.Locks // held from the read to the write of a change of a group

@@ -14,7 +14,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
-	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
 // What Nova does not tell of a server is written into its metadata when it is made. A server
@@ -45,13 +44,13 @@ const metadataLimit = 255
 // source is what the group's next server is started from. Networks, security groups and the
 // server group count as the section writes them: a name that is written as an ID is a change.
 // Metadata, labels and taints make no other machine.
-func source(g *section.Group, choices []flavors.Flavor, img images.Image, script []byte) cluster.Spec {
+func source(g *section.Group, choices []flavors.Flavor, img images.Image, userData cluster.Spec) cluster.Spec {
 	out := cluster.Spec{
 		"image": img.ID, "key pair": cmp.Or(g.Key, cluster.Unset), "boot volume": cluster.Unset, "server group": cmp.Or(g.ServerGroup, cluster.Unset),
 		"security groups": cmp.Or(strings.Join(slices.Sorted(slices.Values(g.SecurityGroups)), ", "), cluster.Unset),
 		"networks":        interfaces(g), "configuration drive": fmt.Sprint(g.ConfigDrive), "floating IP": cmp.Or(g.FloatingIP, cluster.Unset),
 	}
-	maps.Copy(out, userdata.Properties(script))
+	maps.Copy(out, userData)
 	if v := g.BootVolume; v != nil {
 		out["boot volume"] = strings.TrimSpace(fmt.Sprintf("%d GiB %s", v.Size, v.Type))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/nova/section"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
 func sampleGroup() *section.Group {
@@ -33,7 +34,7 @@ func TestRecordIsStable(t *testing.T) {
 		"autoscaler-agent.source.boot-volume": "40 GiB ssd", "autoscaler-agent.source.networks": "nodes", "autoscaler-agent.source.security-groups": "a, b",
 		"autoscaler-agent.source.server-group": "anti-affinity", "autoscaler-agent.source.config-drive": "false", "autoscaler-agent.source.floating-network": "public",
 	}
-	if got := record(source(sampleGroup(), choices, img, script)); !maps.Equal(got, want) {
+	if got := record(source(sampleGroup(), choices, img, userdata.Properties(script))); !maps.Equal(got, want) {
 		t.Errorf("%v\nwant\n%v", got, want)
 	}
 }
@@ -48,7 +49,7 @@ func made(meta map[string]string, bootsFromVolume bool) *server {
 }
 
 func TestStartedFrom(t *testing.T) {
-	now := source(sampleGroup(), choices, img, script)
+	now := source(sampleGroup(), choices, img, userdata.Properties(script))
 	if d := made(record(now), true).startedFrom("c1.large").Differences(now); len(d) > 0 {
 		t.Errorf("a server that was just made differs: %v", d)
 	}
@@ -80,13 +81,13 @@ func TestEveryFieldIsCompared(t *testing.T) {
 		"Flavor": "the flavor that it names", "Image": "the image that it names", "UserData": "what the file holds", "Arch": "a label",
 		"Labels": "of the Node", "Taints": "of the Node", "Metadata": "is changed in place",
 	}
-	now := source(sampleGroup(), choices, img, script)
+	now := source(sampleGroup(), choices, img, userdata.Properties(script))
 	typ := reflect.TypeFor[section.Group]()
 	for i := range typ.NumField() {
 		g := sampleGroup()
 		f := reflect.ValueOf(g).Elem().Field(i)
 		f.Set(other(f))
-		d := source(g, choices, img, script).Differences(now)
+		d := source(g, choices, img, userdata.Properties(script)).Differences(now)
 		if _, not := unread[typ.Field(i).Name]; not != (len(d) == 0) {
 			t.Errorf("%s is changed, and told is %v", typ.Field(i).Name, d)
 		}
@@ -96,11 +97,11 @@ func TestEveryFieldIsCompared(t *testing.T) {
 		g := sampleGroup()
 		f := reflect.ValueOf(&g.Networks[0]).Elem().Field(i)
 		f.Set(other(f))
-		if d := source(g, choices, img, script).Differences(now); len(d) != 1 || d[0].Property != "networks" {
+		if d := source(g, choices, img, userdata.Properties(script)).Differences(now); len(d) != 1 || d[0].Property != "networks" {
 			t.Errorf("%s of a network is changed, and told is %v", network.Field(i).Name, d)
 		}
 	}
-	if d := source(sampleGroup(), choices, images.Image{ID: "abab"}, append([]byte("#\n"), script...)).Differences(now); len(d) != 2 {
+	if d := source(sampleGroup(), choices, images.Image{ID: "abab"}, userdata.Properties(append([]byte("#\n"), script...))).Differences(now); len(d) != 2 {
 		t.Errorf("another image and user data: %v", d)
 	}
 }
@@ -139,7 +140,7 @@ func TestRecordFits(t *testing.T) {
 	for range 40 {
 		g.SecurityGroups = append(g.SecurityGroups, strings.Repeat("x", 30))
 	}
-	now := source(g, choices, img, script)
+	now := source(g, choices, img, userdata.Properties(script))
 	for key, value := range record(now) {
 		if len(value) > metadataLimit || len(key) > metadataLimit {
 			t.Errorf("%s has %d characters", key, len(value))

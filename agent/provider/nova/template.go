@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -44,11 +43,14 @@ func (p *Provider) template(ctx context.Context, s *site, g *section.Group) (clu
 		}
 		choices = append(choices, f)
 	}
-	script, err := os.ReadFile(g.UserData)
+	boot, err := p.userData(g)
 	if err != nil {
-		return fail(wrong("user data: %v: make it with autoscaler-agent userdata render --cloud openstack", err))
+		return fail(err)
 	}
 	var warnings []string
+	if boot.warning != "" {
+		warnings = append(warnings, boot.warning)
+	}
 	for i, f := range choices {
 		c, warn := capacity(f, img, g)
 		warnings = append(warnings, warn...)
@@ -69,7 +71,7 @@ func (p *Provider) template(ctx context.Context, s *site, g *section.Group) (clu
 	for _, taint := range g.Taints {
 		t.Taints = append(t.Taints, taint.Taint)
 	}
-	t.Spec, t.Source = spec(g, choices, img, script), source(g, choices, img, script)
+	t.Spec, t.Source = spec(g, choices, img, boot.key), source(g, choices, img, boot.wanted)
 	slices.Sort(warnings)
 	return t, slices.Compact(warnings), nil
 }

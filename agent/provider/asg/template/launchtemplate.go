@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,6 +29,7 @@ type launchTemplate struct {
 	data    ec2types.ResponseLaunchTemplateData // without the user data
 	// userData is the SHA-256 of the user data.
 	userData [sha256.Size]byte
+	text     []byte       // of the user data, where Upgrades ask for it; nil: nobody does
 	source   cluster.Spec // shared by all its machines, and never changed
 }
 
@@ -156,7 +158,12 @@ func (rs *Resolver) readVersion(ctx context.Context, h handle, number string) (*
 	if len(answer.LaunchTemplateVersions) == 0 || answer.LaunchTemplateVersions[0].LaunchTemplateData == nil {
 		return nil, missingVersion(r)
 	}
-	return templateOf(&answer.LaunchTemplateVersions[0]), nil
+	v := &answer.LaunchTemplateVersions[0]
+	t := templateOf(v)
+	if rs.Upgrades.Follower != nil {
+		t.text, _ = base64.StdEncoding.DecodeString(aws.ToString(v.LaunchTemplateData.UserData)) // what is no base64 is not the agent's own
+	}
+	return t, nil
 }
 
 func missingVersion(r ref) *provider.Error {

@@ -27,6 +27,8 @@ type Resolver struct {
 	overheadPercent float64
 	now             func() time.Time
 	facts           facts
+	// Upgrades are set before the first Resolve.
+	Upgrades Upgrades
 }
 
 // New makes a Resolver of the groups of one region. reservation are the resources that the
@@ -148,6 +150,7 @@ func (rs *Resolver) Resolve(ctx context.Context, groups []asgtypes.AutoScalingGr
 		if d.open() {
 			rs.finish(d, awsapi.TagsOf(groups[i]), badTypes)
 			d.out.Template.Source = rs.source(d, versions)
+			rs.warnUpgrade(d, versions)
 		}
 		d.out.Quota, d.out.Startable = d.quota(), d.startable()
 		out[i] = d.out

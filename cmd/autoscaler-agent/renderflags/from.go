@@ -1,4 +1,4 @@
-package main
+package renderflags
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 var besideFrom = []string{"from", "kubernetes-version", "api-server-version", "kubeconfig", "join-file", "endpoint", "checksum", "versions", "out", "env-file"}
 
 // againstFrom names the first flag that --from does not go with; empty: none.
-func (f *userdataFlags) againstFrom() string {
+func (f *Flags) againstFrom() string {
 	name := ""
 	f.flags.Visit(func(given *pflag.Flag) {
 		if name == "" && !slices.Contains(besideFrom, given.Name) {
@@ -29,8 +29,8 @@ func (f *userdataFlags) againstFrom() string {
 
 // again renders the user data of a file for another version of Kubernetes. Join values stay as they are, unless a join
 // file is named.
-func (f *userdataFlags) again(c *cobra.Command) ([]byte, error) {
-	text, err := readFileOrInput(c, f.from)
+func (f *Flags) again(c *cobra.Command) ([]byte, error) {
+	text, err := ReadInput(c, f.from)
 	if err != nil {
 		return nil, err
 	}
@@ -44,10 +44,10 @@ func (f *userdataFlags) again(c *cobra.Command) ([]byte, error) {
 	if s.APIServerVersion, err = f.server.VersionBeside(c.Context(), f.joinFile); err != nil {
 		return nil, err
 	}
-	if f.version == "" {
-		f.version = s.APIServerVersion
+	if f.Version == "" {
+		f.Version = s.APIServerVersion
 	}
-	if f.version == "" {
+	if f.Version == "" {
 		return nil, errors.New("which version of Kubernetes it is for is not known: give --kubernetes-version, for example --kubernetes-version v1.36.3")
 	}
 	if f.flags.Changed("join-file") {
@@ -61,13 +61,13 @@ func (f *userdataFlags) again(c *cobra.Command) ([]byte, error) {
 			s.Join.Token = join["JOIN_TOKEN"]
 		}
 	}
-	if f.endpoint != "" {
-		s.Join.Endpoint = f.endpoint
+	if f.Endpoint != "" {
+		s.Join.Endpoint = f.Endpoint
 	}
-	if err := f.readFiles(); err != nil {
+	if err := f.ReadFiles(); err != nil {
 		return nil, err
 	}
-	s = s.For(f.version)
+	s = s.For(f.Version)
 	s.Downloads.Table = f.downloads.Table
 	for file, sum := range f.checksums {
 		s.Downloads.SHA256[file] = sum
