@@ -89,6 +89,16 @@ func (c *Cloud) LatestVersion(name string) (lt LaunchTemplate, ok bool) {
 	return t.version("$Latest").LaunchTemplate, true
 }
 
+// LaunchTemplateID is the ID of a launch template; empty: there is none of that name.
+func (c *Cloud) LaunchTemplateID(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t := c.world.template("", name); t != nil {
+		return t.id
+	}
+	return ""
+}
+
 func (c *Cloud) newTemplate(name string) *template {
 	t := &template{id: "lt-0" + c.hex(16), name: name, created: time.Now(), def: 1}
 	c.world.templates[t.id] = t
