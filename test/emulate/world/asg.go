@@ -61,7 +61,7 @@ func (c asg) PutWorkers(_ context.Context, g Workers) (string, error) {
 		Name: g.Name, InstanceType: g.InstanceType, UserData: string(g.UserData), HTTPTokens: "required",
 	})
 	err := c.PutGroup(aws.Group{
-		Name: g.Name, Min: g.Min, Max: g.Max, Desired: g.Min, LaunchTemplate: g.Name, Zones: g.Zones,
+		Name: g.Name, Min: g.Min, Max: g.Max, Desired: g.Min, LaunchTemplate: g.Name, Version: "$Latest", Zones: g.Zones,
 		ProtectNew: true, KeepTags: true, SuspendedProcesses: []string{"AZRebalance"},
 		Tags: map[string]string{
 			"k8s.io/cluster-autoscaler/enabled":        "",

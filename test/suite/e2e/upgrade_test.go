@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 )
@@ -46,28 +48,52 @@ func TestUpgrade(t *testing.T) {
 			}
 			s.start(env...)
 			start := time.Now()
-			s.patient(3*time.Minute, "every machine is a new one", func() bool {
-				alive := 0
+			fresh := ""
+			s.until("a machine is ordered in place of the old one, and the pods move there", func() bool {
 				for _, i := range cloud.Instances("workers") {
-					if i.Alive && first[i.ID] {
-						return false
-					}
-					if i.Alive {
-						alive++
+					if i.Alive && !first[i.ID] {
+						fresh = i.ID
 					}
 				}
-				return alive > 0 && s.running("web") == 2
+				return fresh != "" && s.podsOn("web", fresh) == 2 && s.running("web") == 2
 			})
-			t.Logf("replaced after %s", time.Since(start).Round(time.Second))
+			t.Logf("moved after %s", time.Since(start).Round(time.Second))
+			s.journal("in place of ", "it is drifted: Kubernetes version: v1.35.2, wanted v1.36.")
+			if out, _ := s.command("nodes"); !strings.Contains(out, "Kubernetes version") {
+				t.Errorf("nodes does not tell in what the old machine differs:\n%s", out)
+			}
 			if provider == "asg" {
 				made := s.w.Cloud.Calls(func(c aws.Call) bool { return c.Action == "CreateLaunchTemplateVersion" })
 				if len(made) != 1 {
 					t.Errorf("%d versions of the launch template were made", len(made))
 				}
 			}
-			if out, _ := s.command("explain", "group", "workers"); !strings.Contains(out, "example.net/pool=web") {
-				t.Errorf("the new machines have not the label of the old user data:\n%s", out)
+			nodes := s.nodes()
+			for _, n := range nodes {
+				if n.Labels["example.net/pool"] != "web" {
+					t.Errorf("node %s has not the label of the user data: %v", n.Name, n.Labels)
+				}
 			}
 		})
 	}
+}
+
+// podsOn counts the pods of an app on the Node of an instance.
+func (s *scene) podsOn(app, instance string) (n int) {
+	on := map[string]bool{}
+	for _, node := range s.nodes() {
+		if strings.HasSuffix(node.Spec.ProviderID, "/"+instance) {
+			on[node.Name] = true
+		}
+	}
+	pods, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+	if err != nil {
+		return 0
+	}
+	for i := range pods.Items {
+		if on[pods.Items[i].Spec.NodeName] {
+			n++
+		}
+	}
+	return n
 }
