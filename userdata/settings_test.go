@@ -3,6 +3,7 @@ package userdata
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -44,6 +45,61 @@ func TestSpecOf(t *testing.T) {
 					t.Errorf("for another version it is not what the same flags make")
 				}
 			})
+		}
+	}
+}
+
+// TestEverySettingIsTold: a field of Spec that the script does not tell is in the settings, or user data for another version
+// would lose it.
+func TestEverySettingIsTold(t *testing.T) {
+	elsewhere := map[string]string{
+		"Format": "the first bytes", "KubernetesVersion": "the line before", "APIServerVersion": "the cluster's at the time", "Join": "the join section",
+		"BeforeJoin": "the script", "AfterJoin": "the script", "SHA256": "the script", "Table": "the release's, and SHA256",
+	}
+	told := settingsOf(Spec{})
+	look := func(typ reflect.Type, set func(i int) Spec) {
+		for i := range typ.NumField() {
+			if name := typ.Field(i).Name; elsewhere[name] == "" && name != "Downloads" && settingsOf(set(i)) == told {
+				t.Errorf("%s.%s is not told", typ.Name(), name)
+			}
+		}
+	}
+	look(reflect.TypeFor[Spec](), func(i int) Spec {
+		var s Spec
+		fill(reflect.ValueOf(&s).Elem().Field(i))
+		return s
+	})
+	look(reflect.TypeFor[Downloads](), func(i int) Spec {
+		var s Spec
+		fill(reflect.ValueOf(&s.Downloads).Elem().Field(i))
+		return s
+	})
+	look(reflect.TypeFor[Proxy](), func(i int) Spec {
+		var s Spec
+		fill(reflect.ValueOf(&s.Proxy).Elem().Field(i))
+		return s
+	})
+}
+
+// fill sets a value to one that is not its zero.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int64:
+		v.SetInt(7)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("x"), reflect.ValueOf("y"))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).Kind() != reflect.Map || v.Field(i).Type().Elem().Kind() == reflect.String {
+				fill(v.Field(i))
+			}
 		}
 	}
 }

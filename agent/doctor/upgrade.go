@@ -32,7 +32,7 @@ func behind(groups []cluster.NodeGroup, server string) []Finding {
 		for version := range strings.SplitSeq(groups[i].Template.Source[cluster.PropertyKubernetes], "|") {
 			if n := cluster.MinorsBehind(version, server); n > 0 {
 				out = append(out, Finding{Level: LevelOK, About: "group " + string(groups[i].ID),
-					Text:   fmt.Sprintf("its new machines install Kubernetes %s, %d minor versions older than the API server (%s)", version, n, server),
+					Text:   fmt.Sprintf("its new machines install Kubernetes %s, %d minor version%s older than the API server (%s)", version, n, strings.Repeat("s", min(n-1, 1)), server),
 					Remedy: "docs/upgrade.md has the way, and AUTOSCALER_BOOTSTRAP_UPGRADE=minor takes it by itself"})
 				break
 			}

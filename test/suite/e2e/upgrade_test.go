@@ -36,7 +36,7 @@ func TestUpgrade(t *testing.T) {
 			for _, i := range cloud.Instances("workers") {
 				first[i.ID] = i.Alive
 			}
-			if out, _ := s.check(); !strings.Contains(out, "install Kubernetes v1.35.2, 1 minor versions older than the API server") {
+			if out, _ := s.check(); !strings.Contains(out, "install Kubernetes v1.35.2, 1 minor version older than the API server") {
 				t.Errorf("check does not tell that the group is behind:\n%s", out)
 			}
 
