@@ -78,6 +78,7 @@ func TestHA(t *testing.T) {
 	seen(t)
 	h.rebootOne(t)
 	h.replaceOne(t)
+	h.replaceGone(t)
 	h.loseTwo(t)
 }
 

@@ -51,6 +51,30 @@ func (h *ha) replaceOne(t *testing.T) {
 	h.standBy(t)
 }
 
+// replaceGone switches the third leader off for good, takes it out of etcd and the cluster as the page says, and makes
+// an empty machine the third leader.
+func (h *ha) replaceGone(t *testing.T) {
+	t.Helper()
+	const n = 2
+	if err := h.leaders[n].Halt(); err != nil {
+		t.Log(err)
+	}
+	if err := etcdPrograms(h.leaders[0]); err != nil {
+		t.Fatal(err)
+	}
+	out := must(t, h.leaders[0], "set -e\n"+section(t, "ha.md", "Replacing one", "member remove"))
+	if !strings.Contains(out, "removed from cluster") {
+		t.Errorf("etcd has not removed it:\n%s", out)
+	}
+	must(t, h.leaders[0], "export KUBECONFIG=/etc/kubernetes/admin.conf; "+section(t, "ha.md", "Replacing one", "delete node"))
+	h.leaders = h.leaders[:n]
+	h.join(t, n)
+	h.installOn(t, n)
+	h.servesWithCertificate(t, n)
+	h.ready(t, h.api, h.name(n))
+	h.standBy(t)
+}
+
 // loseTwo switches two leaders off, and makes the survivor a cluster of one as the page says.
 func (h *ha) loseTwo(t *testing.T) {
 	t.Helper()

@@ -72,7 +72,10 @@ func TestLeader(t *testing.T) {
 	t.Logf("check, with a worker:\n%s", r.check(t, c))
 	r.comesBack(t, c)
 	r.renewsCertificates(t, c)
-	c = r.diskLost(t, c, api, i.PrivateDNS)
+	r.reboots(t, c, api)
+	r.renamed(t, c, api)
+	c = r.diskLost(t, c, api, i.PrivateDNS, copied)
+	c = r.diskLost(t, c, api, i.PrivateDNS, snapshot)
 	r.inAPod(t, c)
 }
 

@@ -6,10 +6,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -82,22 +85,47 @@ func (r *rig) acts(t *testing.T, c *worker.Container) {
 	})
 }
 
+// loss is a way of docs/leader.md from a lost disk to the same cluster: what is saved, and from what an empty machine goes on.
+type loss struct {
+	heading, save, restore string // a section, and words of its two blocks of commands
+	files                  []string
+}
+
+var (
+	copied   = loss{"The disk is lost", "var/lib/etcd", "sh leader.sh", []string{"/root/leader.tgz"}}
+	snapshot = loss{"Restored from a snapshot of etcd", "snapshot save", "snapshot restore", []string{"/root/snapshot.db", "/root/pki.tgz"}}
+)
+
+// etcdPrograms puts etcdctl and etcdutl on a machine.
+func etcdPrograms(c *worker.Container) error {
+	var errs []error
+	for _, name := range []string{"etcdctl", "etcdutl"} {
+		text, err := os.ReadFile(filepath.Join(os.Getenv("AUTOSCALER_TEST_ETCD"), name))
+		if err == nil {
+			err = c.Write("/usr/local/bin/"+name, text, 0o755)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 // diskLost follows docs/leader.md: what was saved makes an empty machine of the same name and address
-// the leader of the same cluster. Its worker stays.
-func (r *rig) diskLost(t *testing.T, c *worker.Container, api kubernetes.Interface, work string) *worker.Container {
+// the leader of the same cluster. Its worker stays, and what was made after the save is not there.
+func (r *rig) diskLost(t *testing.T, c *worker.Container, api kubernetes.Interface, work string, way loss) *worker.Container {
 	t.Helper()
 	node, err := api.CoreV1().Nodes().Get(t.Context(), work, metav1.GetOptions{})
-	if err != nil {
+	if err := errors.Join(err, etcdPrograms(c)); err != nil {
 		t.Fatal(err)
 	}
-	must(t, c, "set -e\n"+section(t, "leader.md", "The disk is lost", "var/lib/etcd"))
-	saved, err := c.Read("/root/leader.tgz")
-	if err == nil && len(saved) == 0 {
-		err = errors.New("nothing is saved")
+	r.note(t, api, "before")
+	must(t, c, "set -e\n"+section(t, "leader.md", way.heading, way.save))
+	saved := map[string][]byte{}
+	for _, file := range way.files {
+		if saved[file], err = c.Read(file); err != nil || len(saved[file]) == 0 {
+			t.Fatalf("%s is not saved: %v", file, err)
+		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.note(t, api, "after")
 	_ = c.Halt() // a control plane takes longer to stop than Halt waits
 	began := time.Now()
 	script := bytes.ReplaceAll(r.script, []byte("- SystemVerification\n"), []byte("- SystemVerification\n  - DirAvailable--var-lib-etcd\n"))
@@ -109,11 +137,16 @@ func (r *rig) diskLost(t *testing.T, c *worker.Container, api kubernetes.Interfa
 		t.Fatal(err)
 	}
 	next := r.machine(t, "again", "leader", address, func(c *worker.Container) error {
-		return errors.Join(c.Write("/root/leader.sh", script, 0o600), c.Write("/root/leader.tgz", saved, 0o600), c.Write("/root/autoscaler-agent-linux-amd64", r.agent, 0o755),
-			c.Write("/etc/systemd/system/autoscaler-agent.service.d/cloud.conf", unit, 0o600), c.Write("/etc/cloud/cloud-init.disabled", nil, 0o644))
+		errs := []error{etcdPrograms(c)}
+		for file, text := range saved {
+			errs = append(errs, c.Write(file, text, 0o600))
+		}
+		return errors.Join(append(errs, c.Write("/root/leader.sh", script, 0o600), c.Write("/root/autoscaler-agent-linux-amd64", r.agent, 0o755),
+			c.Write("/etc/systemd/system/autoscaler-agent.service.d/cloud.conf", unit, 0o600), c.Write("/etc/cloud/cloud-init.disabled", nil, 0o644))...)
 	}, started(t))
 	must(t, next, "install -m 0755 /root/autoscaler-agent-linux-amd64 /usr/local/bin/autoscaler-agent")
-	out := must(t, next, "set -e; export "+strings.Join(r.cloudEnv(), " ")+"\n"+section(t, "leader.md", "The disk is lost", "sh leader.sh"))
+	commands := strings.ReplaceAll(section(t, "leader.md", way.heading, way.restore), "10.0.0.11", address)
+	out := must(t, next, "set -e; export "+strings.Join(r.cloudEnv(), " ")+"\n"+commands)
 	t.Logf("from an empty disk to the same cluster in %s:\n%s", time.Since(began).Round(time.Second), phases(out))
 	r.acts(t, next)
 	r.checkOwnCertificate(t, next)
@@ -122,7 +155,58 @@ func (r *rig) diskLost(t *testing.T, c *worker.Container, api kubernetes.Interfa
 	if again, err := api.CoreV1().Nodes().Get(t.Context(), work, metav1.GetOptions{}); err != nil || again.UID != node.UID {
 		t.Errorf("the worker's Node is another one: %v", err)
 	}
+	for name, kept := range map[string]bool{"before": true, "after": false} {
+		if _, err := api.CoreV1().ConfigMaps("default").Get(t.Context(), name, metav1.GetOptions{}); (err == nil) != kept || !kept && !apierrors.IsNotFound(err) {
+			t.Errorf("what was made %s the save: %v", name, err)
+		}
+	}
+	if err := api.CoreV1().ConfigMaps("default").Delete(t.Context(), "before", metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
 	runs(t, api)
 	r.check(t, next)
 	return next
+}
+
+// note makes an object.
+func (r *rig) note(t *testing.T, api kubernetes.Interface, name string) {
+	t.Helper()
+	if _, err := api.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reboots switches the leader off and on: nothing is to be done.
+func (r *rig) reboots(t *testing.T, c *worker.Container, api kubernetes.Interface) {
+	t.Helper()
+	began := time.Now()
+	if err := r.again[c](); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "the leader has booted", func() bool { return started(t)(c) })
+	must(t, c, section(t, "leader.md", "Reboot", "readyz"))
+	r.acts(t, c)
+	r.ready(t, api, "leader")
+	runs(t, api)
+	t.Logf("the leader was switched off and on: it acts again after %s", time.Since(began).Round(time.Second))
+}
+
+// renamed follows docs/leader.md: the leader keeps its new host name, and its Node's name.
+func (r *rig) renamed(t *testing.T, c *worker.Container, api kubernetes.Interface) {
+	t.Helper()
+	must(t, c, "hostname elsewhere")
+	must(t, c, "set -e\n"+strings.ReplaceAll(section(t, "leader.md", "Another host name", "hostname-override"), "cp-1", "leader"))
+	r.acts(t, c)
+	await.Nil(t, "the kubelet reports under its old name", func(ctx context.Context) error {
+		lease, err := api.CoordinationV1().Leases("kube-node-lease").Get(ctx, "leader", metav1.GetOptions{})
+		if err == nil && time.Since(lease.Spec.RenewTime.Time) > 15*time.Second {
+			err = errors.New("its Lease is old")
+		}
+		return err
+	})
+	r.ready(t, api, "leader")
+	if list, err := api.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 2 {
+		t.Errorf("there are %d Nodes, %v", len(list.Items), err)
+	}
+	r.check(t, c)
 }

@@ -39,6 +39,10 @@ func outside() error {
 	if _, err := controlplane.Binaries(ctx, os.Stderr); err != nil {
 		return err
 	}
+	etcd, err := etcdTools(ctx)
+	if err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "leader-")
 	if err != nil {
 		return err
@@ -58,6 +62,6 @@ func outside() error {
 echo 1 >/proc/sys/net/ipv4/ip_forward; exec "$0" "$@"`}, os.Args...)
 	cmd := exec.CommandContext(ctx, "unshare", args...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), gate+"=inside", "AUTOSCALER_TEST_PROGRAMS="+dir)
+	cmd.Env = append(os.Environ(), gate+"=inside", "AUTOSCALER_TEST_PROGRAMS="+dir, "AUTOSCALER_TEST_ETCD="+etcd)
 	return cmd.Run()
 }
