@@ -74,8 +74,8 @@ func TestLeader(t *testing.T) {
 	r.renewsCertificates(t, c)
 	r.reboots(t, c, api)
 	r.renamed(t, c, api)
-	c = r.diskLost(t, c, api, i.PrivateDNS, copied)
 	c = r.diskLost(t, c, api, i.PrivateDNS, snapshot)
+	c = r.diskLost(t, c, api, i.PrivateDNS, copied)
 	r.inAPod(t, c)
 }
 

@@ -168,12 +168,16 @@ func (r *rig) diskLost(t *testing.T, c *worker.Container, api kubernetes.Interfa
 	return next
 }
 
-// note makes an object.
+// note makes an object. An API server that has just come back may time out once.
 func (r *rig) note(t *testing.T, api kubernetes.Interface, name string) {
 	t.Helper()
-	if _, err := api.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	await.Nil(t, "the note "+name+" is made", func(ctx context.Context) error {
+		_, err := api.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			err = nil
+		}
+		return err
+	})
 }
 
 // reboots switches the leader off and on: nothing is to be done.
