@@ -87,13 +87,14 @@ func (r *rig) acts(t *testing.T, c *worker.Container) {
 
 // loss is a way of docs/leader.md from a lost disk to the same cluster: what is saved, and from what an empty machine goes on.
 type loss struct {
+	name                   string // of the machine that goes on: no two have one
 	heading, save, restore string // a section, and words of its two blocks of commands
 	files                  []string
 }
 
 var (
-	copied   = loss{"The disk is lost", "var/lib/etcd", "sh leader.sh", []string{"/root/leader.tgz"}}
-	snapshot = loss{"Restored from a snapshot of etcd", "snapshot save", "snapshot restore", []string{"/root/snapshot.db", "/root/pki.tgz"}}
+	copied   = loss{"copy", "The disk is lost", "var/lib/etcd", "sh leader.sh", []string{"/root/leader.tgz"}}
+	snapshot = loss{"snap", "Restored from a snapshot of etcd", "snapshot save", "snapshot restore", []string{"/root/snapshot.db", "/root/pki.tgz"}}
 )
 
 // etcdPrograms puts etcdctl and etcdutl on a machine.
@@ -136,7 +137,7 @@ func (r *rig) diskLost(t *testing.T, c *worker.Container, api kubernetes.Interfa
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := r.machine(t, "again", "leader", address, func(c *worker.Container) error {
+	next := r.machine(t, way.name, "leader", address, func(c *worker.Container) error {
 		errs := []error{etcdPrograms(c)}
 		for file, text := range saved {
 			errs = append(errs, c.Write(file, text, 0o600))
