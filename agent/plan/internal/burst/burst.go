@@ -28,7 +28,7 @@ const (
 func Hold(w *round.State) {
 	at := w.Memory.BurstOrdered
 	end := at.Add(w.Policy.BurstHold)
-	if at.IsZero() || w.Reached(end) {
+	if w.Reached(end) {
 		return
 	}
 	late := later(w)
@@ -39,7 +39,7 @@ func Hold(w *round.State) {
 	if late.unjudged >= least || due.After(end) {
 		due = end
 	}
-	if due.IsZero() || w.Reached(due) {
+	if due.IsZero() {
 		return
 	}
 	why := fmt.Sprintf("more pods of a burst are coming: the agent ordered machines at %s, and orders machines for all later pods at once when no more pods come, at %s at the latest", round.Stamp(at), round.Stamp(end))
@@ -61,15 +61,15 @@ func Remember(w *round.State) {
 	held := slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return k.DeferralRule == decision.RuleBurst })
 	if !held && slices.ContainsFunc(w.Plan.Actions, ofBurst) {
 		w.Next.BurstOrdered = w.Now
-	} else if last := w.Memory.BurstOrdered; !last.IsZero() && !w.Reached(last.Add(w.Policy.BurstHold)) {
+	} else if last := w.Memory.BurstOrdered; !w.Reached(last.Add(w.Policy.BurstHold)) {
 		w.Next.BurstOrdered = last
 	}
 }
 
 // ofBurst reports whether an action orders machines for a burst.
 func ofBurst(a decision.Action) bool {
-	g, ok := a.(decision.Grow)
-	return ok && len(g.Pods)+g.Expected >= least
+	g, _ := a.(decision.Grow)
+	return len(g.Pods)+g.Expected >= least
 }
 
 // laterPods are the pods that no order has counted on, and those that such pods have overtaken.

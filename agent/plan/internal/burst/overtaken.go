@@ -23,9 +23,6 @@ func overtaken(w *round.State) map[cluster.GroupID]*overtakers {
 	for _, r := range w.Memory.Reservations {
 		groups[r.Group] = new(overtakers)
 	}
-	if len(groups) == 0 {
-		return nil
-	}
 	lost := make([]int, len(w.Groups))
 	since := w.Memory.BurstOrdered.Truncate(time.Second).Add(-round.SchedulerRetry)
 	for i := range w.Nodes {
