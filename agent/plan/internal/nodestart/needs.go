@@ -1,8 +1,6 @@
 package nodestart
 
 import (
-	"slices"
-
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
@@ -65,12 +63,7 @@ func (x *Needs) Of(s decision.Start) decision.Start {
 	return s
 }
 
-func needed(list []string, by map[string]bool) []string {
-	unneeded := func(s string) bool { return !by[s] }
-	if !slices.ContainsFunc(list, unneeded) {
-		return list
-	}
-	var out []string
+func needed(list []string, by map[string]bool) (out []string) {
 	for _, s := range list {
 		if by[s] {
 			out = append(out, s)

@@ -47,7 +47,7 @@ func (c *Coming) Of(zone string, t *cluster.Template, needs *Needs) bool {
 
 // WordsUntil say what has not passed yet, and how long pods count on the node at most.
 func (c *Coming) WordsUntil(until time.Time) string {
-	if c.words == "" || !c.until.Equal(until) {
+	if !c.until.Equal(until) {
 		c.until = until
 		c.words = "starting: " + c.Start.Words("has not passed yet", "has not come yet") + "; pods count on it as on a machine that is coming, until " + until.UTC().Format(time.RFC3339)
 	}
@@ -84,7 +84,7 @@ func condition(t cluster.Taint) bool {
 
 // isStartupTaint tells a taint that the operator, or its name, says belongs to a node's start.
 func isStartupTaint(t cluster.Taint, p *decision.Policy) bool {
-	return slices.Contains(p.StartupTaints, t.Key) || fit.Startup(t) && !fit.Status(t)
+	return slices.Contains(p.StartupTaints, t.Key) || fit.Startup(t)
 }
 
 // isStatusTaint tells a taint that the operator, or its name, says tells a node's state.
@@ -147,28 +147,22 @@ func (c *Coming) become(n *cluster.Node) {
 	t, s := &c.template, &c.Start
 	c.Shape, c.VolumeLimits, c.Allocatable = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints}, n.VolumeLimits, n.Allocatable
 	passing := func(x cluster.Taint) bool { return slices.Contains(s.Taints, x) || fit.Startup(x) }
-	if slices.ContainsFunc(n.Taints, passing) {
-		c.Shape.Taints = slices.DeleteFunc(slices.Clone(n.Taints), passing)
-	}
+	c.Shape.Taints = slices.DeleteFunc(slices.Clone(n.Taints), passing)
 	if t.Unknown != "" {
 		return
 	}
-	if len(s.Labels) > 0 {
-		promised := slices.DeleteFunc(slices.Clone(s.Labels), func(key string) bool { _, has := t.Labels[key]; return !has })
-		c.Shape.Labels = with(n.Labels, t.Labels, promised)
-	}
+	promised := slices.DeleteFunc(slices.Clone(s.Labels), func(key string) bool { _, has := t.Labels[key]; return !has })
+	c.Shape.Labels = with(n.Labels, t.Labels, promised)
 	c.Shape = c.Shape.Placed(t, c.zone) // its zone is known before the cloud's controller labels it
-	if len(s.Drivers) > 0 {
-		c.VolumeLimits = with(n.VolumeLimits, t.VolumeLimits, s.Drivers)
-	}
+	c.VolumeLimits = with(n.VolumeLimits, t.VolumeLimits, s.Drivers)
 	if n.Allocatable.MilliCPU == 0 || n.Allocatable.Memory == 0 || n.Allocatable.Pods == 0 {
 		c.Allocatable = t.Allocatable
-	} else if len(s.Resources) > 0 {
-		c.Allocatable.Extended = with(n.Allocatable.Extended, s.Resources, slices.Collect(maps.Keys(s.Resources)))
-		if promised, late := s.Resources[decision.EphemeralStorage]; late {
-			c.Allocatable.EphemeralStorage = promised
-			delete(c.Allocatable.Extended, decision.EphemeralStorage)
-		}
+		return
+	}
+	c.Allocatable.Extended = with(n.Allocatable.Extended, s.Resources, slices.Collect(maps.Keys(s.Resources)))
+	if promised, late := s.Resources[decision.EphemeralStorage]; late {
+		c.Allocatable.EphemeralStorage = promised
+		delete(c.Allocatable.Extended, decision.EphemeralStorage)
 	}
 }
 

@@ -3,6 +3,7 @@ package nodestart
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -92,5 +93,91 @@ func TestZoneLabelsThatComeLate(t *testing.T) {
 	n.Labels["late"] = "b"
 	if got := New(&n, "b", &tmpl, all, &decision.Policy{}); !got.Start.Empty() {
 		t.Errorf("%+v", got.Start)
+	}
+}
+
+// TestWhatSomePodNeeds: a node is starting only for what some pod asks for.
+func TestWhatSomePodNeeds(t *testing.T) {
+	tmpl := cluster.Template{Labels: map[string]string{"pool": "a", labelHostname: "h", labelInstanceType: "large"}, ZoneLabels: []string{"pool", "zone"},
+		Allocatable: cluster.Resources{MilliCPU: 1, Memory: 1, Pods: 1, EphemeralStorage: 100, Extended: map[string]int64{"gpu": 4}}}
+	pool := cluster.PodClass{NodeSelector: map[string]string{"pool": "a"}}
+	gpu := cluster.PodClass{Requests: cluster.Resources{Extended: map[string]int64{"gpu": 1}}}
+	for name, c := range map[string]struct {
+		pod       cluster.PodClass
+		zone      string
+		ownType   string
+		gpus      int64
+		templates string // its type in the template
+		want      decision.Start
+	}{
+		"no disk":                            {cluster.PodClass{}, "", "large", 4, "large", decision.Start{}},
+		"a disk":                             {cluster.PodClass{Requests: cluster.Resources{EphemeralStorage: 1}}, "", "large", 4, "large", decision.Start{Resources: map[string]int64{decision.EphemeralStorage: 100}}},
+		"one pod per node":                   {cluster.PodClass{PodAntiAffinity: []cluster.PodTerm{{TopologyKey: labelHostname}}}, "", "large", 4, "large", decision.Start{}},
+		"a label that tells the zone":        {pool, "b", "large", 4, "large", decision.Start{Labels: []string{"pool"}}},
+		"a zone label":                       {cluster.PodClass{NodeSelector: map[string]string{"zone": "b"}}, "b", "large", 4, "large", decision.Start{Labels: []string{"zone"}}},
+		"a zone label, and no zone is known": {cluster.PodClass{NodeSelector: map[string]string{"zone": "b"}}, "", "large", 4, "large", decision.Start{}},
+		"all devices":                        {gpu, "", "large", 4, "large", decision.Start{}},
+		"some devices of one type":           {gpu, "", "large", 2, "large", decision.Start{Resources: map[string]int64{"gpu": 4}}},
+		"some devices of another type":       {gpu, "", "small", 2, "large", decision.Start{}},
+		"no device of another type":          {gpu, "", "small", 0, "large", decision.Start{Resources: map[string]int64{"gpu": 4}}},
+		"some devices, and no type is shown": {gpu, "", "", 2, "large", decision.Start{Resources: map[string]int64{"gpu": 4}}},
+		"some devices, and no type is known": {gpu, "", "large", 2, "", decision.Start{Resources: map[string]int64{"gpu": 4}}},
+	} {
+		n := cluster.Node{Labels: map[string]string{labelInstanceType: c.ownType}, Allocatable: cluster.Resources{MilliCPU: 1, Memory: 1, Pods: 1, Extended: map[string]int64{"gpu": c.gpus}}}
+		tmpl.Labels[labelInstanceType] = c.templates
+		if got := New(&n, c.zone, &tmpl, NeedsOf([]cluster.PodClass{c.pod}), &decision.Policy{}).Start; !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// TestWhatItSoonIs: the room that pods count on while a node is starting.
+func TestWhatItSoonIs(t *testing.T) {
+	promised := cluster.Resources{MilliCPU: 4000, Memory: 400, Pods: 110}
+	for name, c := range map[string]struct {
+		own     cluster.Resources
+		unknown string
+		want    int64 // CPU
+	}{
+		"its own":             {cluster.Resources{MilliCPU: 1000, Memory: 100, Pods: 10}, "", 1000},
+		"no CPU":              {cluster.Resources{Memory: 100, Pods: 10}, "", 4000},
+		"no memory":           {cluster.Resources{MilliCPU: 1000, Pods: 10}, "", 4000},
+		"no pods":             {cluster.Resources{MilliCPU: 1000, Memory: 100}, "", 4000},
+		"nothing is promised": {cluster.Resources{MilliCPU: 1000, Memory: 100}, "no launch template", 1000},
+	} {
+		n := cluster.Node{Name: "n", Allocatable: c.own, Taints: []cluster.Taint{taint("node.kubernetes.io/disk-pressure", "NoSchedule"), taint("team", "NoSchedule")}}
+		tmpl := cluster.Template{Allocatable: promised, Unknown: c.unknown, Taints: n.Taints[1:]}
+		got := New(&n, "", &tmpl, all, &decision.Policy{})
+		if got.Allocatable.MilliCPU != c.want {
+			t.Errorf("%s: %+v", name, got.Allocatable)
+		}
+		if !reflect.DeepEqual(got.Shape.Taints, n.Taints[1:]) {
+			t.Errorf("%s: taints %v, want none that a start takes off", name, got.Shape.Taints)
+		}
+	}
+}
+
+// TestComingIsKept: the comparison is made anew when the zone, the template or what pods ask for has changed, and the words when the end has.
+func TestComingIsKept(t *testing.T) {
+	tmpl, needs := cluster.Template{Labels: map[string]string{"pool": "a"}, Allocatable: cluster.Resources{MilliCPU: 1}}, NeedsOf([]cluster.PodClass{{NodeSelector: map[string]string{"pool": "a"}}})
+	c := New(&cluster.Node{}, "a", &tmpl, needs, &decision.Policy{})
+	other := tmpl
+	other.Labels = map[string]string{"pool": "a", "more": "x"}
+	for name, x := range map[string]struct{ same, want bool }{
+		"the same":       {c.Of("a", &tmpl, needs), true},
+		"another zone":   {c.Of("b", &tmpl, needs), false},
+		"other labels":   {c.Of("a", &other, needs), false},
+		"other pods ask": {c.Of("a", &tmpl, NeedsOf(nil)), false},
+	} {
+		if x.same != x.want {
+			t.Errorf("%s: kept %v", name, x.same)
+		}
+	}
+	at := time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+	for _, until := range []time.Time{at, at, at.Add(time.Hour)} {
+		want := "starting: the label pool has not come yet; pods count on it as on a machine that is coming, until " + until.Format(time.RFC3339)
+		if got := c.WordsUntil(until); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
