@@ -41,7 +41,7 @@ func Saving(cost []float64, groups, machines []int) (out []Exchange) {
 			least := int(cost[in]/cost[g]) + 1 // so many cost more than one of the other
 			for _, n := range []int{1, 2, 3, least, least + 1} {
 				for m := 1; m <= 3; m++ {
-					if saves := float64(n)*cost[g] - float64(m)*cost[in]; saves > 1e-9 && (n == 1 || m == 1) && (n <= 3 && m < 3 || m == 1 || m == int(cost[g]/cost[in])) {
+					if saves := float64(n)*cost[g] - float64(m)*cost[in]; saves > 1e-9 && (n == 1 || m == 1) && (m < 3 || m == int(cost[g]/cost[in])) {
 						out = append(out, Exchange{g, n, in, m, saves})
 					}
 				}
@@ -63,7 +63,7 @@ func Equal(cost []float64, groups, machines []int) (out []Exchange) {
 			for _, n := range []int{machines[g], 1, 2, 3, int(math.Round(cost[in] / cost[g]))} {
 				goes := float64(n) * cost[g]
 				m := int(math.Round(goes / cost[in]))
-				if in != g && n > 0 && m > 0 && math.Abs(goes-float64(m)*cost[in]) <= noise*goes {
+				if in != g && m > 0 && math.Abs(goes-float64(m)*cost[in]) <= noise*goes {
 					out = append(out, Exchange{Out: g, N: n, In: in, M: m})
 				}
 			}
