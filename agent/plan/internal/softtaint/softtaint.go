@@ -26,27 +26,28 @@ func Update(w *round.State) {
 	for _, off := range []bool{true, false} {
 		for i := range w.Nodes {
 			n := &w.Nodes[i]
-			if left == 0 {
-				w.WakeAt(w.Now.Add(time.Second)) // the rest in the next round
-				return
-			}
 			if n.Group < 0 || n.Facts.ToBeDeleted || n.Deleting || n.Original != nil {
 				continue
 			}
 			_, has := round.Taint(n.Node, cluster.TaintDeletionCandidate)
 			since, unneeded := w.Next.Unneeded[n.Name]
-			switch {
-			case off && has && !unneeded:
-				w.Act(decision.SoftTaint{Node: n.Name, UID: n.UID, Off: true, Rule: decision.RuleSoft, Why: "it is needed again"})
-				left--
-			case !off && !has && unneeded:
+			if has != off || unneeded == off {
+				continue
+			}
+			why := "it is needed again"
+			if !off {
+				why = "not needed since " + round.Stamp(since)
 				if due := since.Add(softTaintAfter); !w.Reached(due) {
 					w.WakeAt(due)
 					continue
 				}
-				w.Act(decision.SoftTaint{Node: n.Name, UID: n.UID, Rule: decision.RuleSoft, Why: "not needed since " + round.Stamp(since)})
-				left--
 			}
+			if left == 0 {
+				w.WakeAt(w.Now.Add(time.Second)) // the rest in the next round
+				return
+			}
+			w.Act(decision.SoftTaint{Node: n.Name, UID: n.UID, Off: off, Rule: decision.RuleSoft, Why: why})
+			left--
 		}
 	}
 }
