@@ -28,9 +28,6 @@ func (c *Counter) Add(class, n int) {
 // Take returns the counts in the order in which the classes were named, or, where
 // order says something, in that order, and starts anew.
 func (c *Counter) Take(order func(a, b int32) int) []Count {
-	if len(c.named) == 0 {
-		return nil
-	}
 	if order != nil {
 		slices.SortStableFunc(c.named, order)
 	}

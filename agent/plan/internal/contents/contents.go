@@ -94,7 +94,7 @@ type missingPods struct {
 func missingByOwner(w *round.State) map[cluster.UID][]missingPods {
 	out := make(map[cluster.UID][]missingPods)
 	for _, r := range w.Memory.MissingByMachine {
-		if g, known := w.ByID[r.Group]; known && r.Machine > 0 && r.Pods > 0 {
+		if g, known := w.ByID[r.Group]; known && r.Machine > 0 {
 			out[r.Owner] = append(out[r.Owner], missingPods{machineNumber{g, r.Machine}, r.Pods})
 		}
 	}
@@ -117,10 +117,9 @@ func (l *list) findNodes(of map[cluster.PodKey]machineNumber) {
 	w := l.w
 	for _, i := range w.NewNodes() {
 		for p := range w.Nodes[i].Pods {
-			if m, has := of[w.Nodes[i].Pods[p].Key]; has && m.group == w.Nodes[i].Group {
-				if k, waits := l.at[m]; waits && l.all[k].Node < 0 {
-					l.all[k].Node = i
-				}
+			m := of[w.Nodes[i].Pods[p].Key]
+			if k, waits := l.at[m]; waits && m.group == w.Nodes[i].Group && l.all[k].Node < 0 {
+				l.all[k].Node = i
 			}
 		}
 	}
