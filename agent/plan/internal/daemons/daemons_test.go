@@ -63,6 +63,8 @@ func TestRequests(t *testing.T) {
 		"the current one of two":        {rolling, nil, []place{{0, 300, "1", "x"}, {1, 100, "2", "y"}}, 100, decision.DaemonElsewhere},
 		"an undone change":              {rolling, nil, []place{{0, 300, "1", "x"}, {1, 100, "2", "x"}}, 300, decision.DaemonOnGroup},
 		"an undone change, all updated": {settled, nil, []place{{0, 300, "1", "x"}}, 300, decision.DaemonOnGroup},
+		"an earlier one without a hash": {rolling, nil, []place{{0, 300, "1", ""}, {1, 100, "2", ""}}, 100, decision.DaemonElsewhere},
+		"no revision of the template":   {cluster.DaemonSet{}, nil, []place{{0, 300, "1", "x"}}, 300, decision.DaemonOnGroup},
 		"no revision is known":          {cluster.DaemonSet{}, nil, []place{{0, 300, "", ""}}, 300, decision.DaemonOnGroup},
 		"remembered":                    {settled, []decision.DaemonPods{known("a", 200, "2")}, []place{{1, 900, "2", "x"}}, 200, decision.DaemonRemembered},
 		"remembered of another group":   {settled, []decision.DaemonPods{known("b", 200, "2")}, nil, 200, decision.DaemonRemembered},
@@ -124,5 +126,74 @@ func TestRemember(t *testing.T) {
 	e, d = world(ds, first, place{0, 10, "2", "x"})
 	if got := e.Remember(d, now, reached); len(got) != 1 || got[0].Requests.Memory != 990 {
 		t.Errorf("other requests: %+v", got)
+	}
+}
+
+// TestOfNoGroup: nodes of no group show what pods elsewhere and the template say.
+func TestOfNoGroup(t *testing.T) {
+	for name, c := range map[string]struct {
+		pods   []place
+		cpu    int64
+		source decision.DaemonSource
+	}{
+		"no pod":               {nil, 10, decision.DaemonTemplate},
+		"a pod of a group":     {[]place{{0, 300, "", ""}}, 300, decision.DaemonElsewhere},
+		"a pod on such a node": {[]place{{-1, 300, "", ""}}, 300, decision.DaemonElsewhere},
+	} {
+		e, d := world(cluster.DaemonSet{}, nil, c.pods...)
+		if got, source := e.Requests(-1, 0); got.MilliCPU != c.cpu || source != c.source || e.Vector(-1, 0, d)[0] != c.cpu {
+			t.Errorf("%s: %+v by %s", name, got, source)
+		}
+	}
+}
+
+// TestRememberAgain: what is remembered is renewed once an hour, and at once where the pods request something else; pods that
+// request what the template says are not remembered.
+func TestRememberAgain(t *testing.T) {
+	now := time.Date(2026, 11, 27, 9, 0, 0, 0, time.UTC)
+	template := cluster.Resources{MilliCPU: 10, Pods: 1}
+	known := decision.DaemonPods{Group: "a", DaemonSet: "ds", Requests: cluster.Resources{MilliCPU: 100, Pods: 1}}
+	for name, c := range map[string]struct {
+		requests cluster.Resources
+		age      time.Duration // of what is remembered
+		renewed  bool
+		count    int
+	}{
+		"the same within the hour":  {known.Requests, timeStep - 1, false, 1},
+		"the same after the hour":   {known.Requests, timeStep, true, 1},
+		"others within the hour":    {cluster.Resources{MilliCPU: 200, Pods: 1}, time.Minute, true, 1},
+		"those of the template":     {template, time.Minute, false, 0},
+		"no less than the template": {cluster.Resources{MilliCPU: 11, Pods: 1}, time.Minute, true, 1},
+	} {
+		known.Seen = now.Add(-c.age)
+		s := cluster.Snapshot{Now: now, DaemonSets: []cluster.DaemonSet{{UID: "ds"}},
+			Classes: []cluster.PodClass{{Requests: template}, {Requests: c.requests, Labels: map[string]string{"app": "x"}}}}
+		e := Collect(&s, []cluster.GroupID{"a"}, []decision.DaemonPods{known}, func(yield func(int, Pod) bool) { yield(0, Pod{Owner: "ds", Class: 1}) })
+		got := e.Remember(fit.NewDimensions(s.Classes), now, func(at time.Time) bool { return !at.After(now) })
+		if len(got) != c.count || c.count > 0 && (got[0].Seen.Equal(now) != c.renewed || !got[0].Requests.Equal(c.requests)) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestMeantFor: the node whose name alone a pod's affinity lets it on.
+func TestMeantFor(t *testing.T) {
+	field := func(key string, values ...string) cluster.Requirement {
+		return cluster.Requirement{Key: key, Operator: "In", Values: values}
+	}
+	for name, c := range map[string]struct {
+		fields []cluster.Requirement
+		want   cluster.NodeName
+	}{
+		"none":             {nil, ""},
+		"one name":         {[]cluster.Requirement{field("metadata.name", "n")}, "n"},
+		"two names":        {[]cluster.Requirement{field("metadata.name", "n", "m")}, ""},
+		"no name":          {[]cluster.Requirement{field("metadata.name")}, ""},
+		"another field":    {[]cluster.Requirement{field("metadata.uid", "n")}, ""},
+		"behind the field": {[]cluster.Requirement{field("metadata.uid", "u"), field("metadata.name", "n")}, "n"},
+	} {
+		if got := MeantFor(&cluster.PodClass{Affinity: []cluster.NodeTerm{{}, {Fields: c.fields}}}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
