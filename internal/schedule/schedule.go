@@ -36,7 +36,7 @@ func Of(b *cluster.DisruptionBudget) (Schedule, error) {
 		return Schedule{}, fmt.Errorf("%q is no time zone: write for example Europe/Berlin or UTC", b.Zone)
 	}
 	parsed, err := parser.Parse(b.Cron)
-	if err == nil && strings.Contains(b.Cron, "TZ=") {
+	if strings.Contains(b.Cron, "TZ=") {
 		err = errors.New("the zone stands behind in")
 	}
 	if err != nil {

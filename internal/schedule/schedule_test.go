@@ -143,6 +143,45 @@ func TestClockChanges(t *testing.T) {
 	}
 }
 
+// TestAt: on which days and at which hours a window opens (2026-01-05 is a Monday), and when the one that is open ends.
+func TestAt(t *testing.T) {
+	for name, x := range map[string]struct {
+		cron, at string
+		length   time.Duration
+		open     bool
+		next     string // empty: never
+	}{
+		"a day of the week":                 {"0 9 * * mon", "2026-01-05T09:30:00Z", time.Hour, true, "2026-01-05T10:00:00Z"},
+		"another day of the week":           {"0 9 * * mon", "2026-01-06T09:30:00Z", time.Hour, false, "2026-01-12T09:00:00Z"},
+		"another day of the week, late":     {"0 23 * * mon", "2026-01-06T23:30:00Z", time.Hour, false, "2026-01-12T23:00:00Z"},
+		"another day of the month":          {"0 9 1 * *", "2026-01-05T09:30:00Z", time.Hour, false, "2026-02-01T09:00:00Z"},
+		"either day, and it is the month's": {"0 9 6 * mon", "2026-01-06T09:30:00Z", time.Hour, true, "2026-01-06T10:00:00Z"},
+		"either day, and it is the week's":  {"0 9 6 * mon", "2026-01-05T09:30:00Z", time.Hour, true, "2026-01-05T10:00:00Z"},
+		"either day, and it is none":        {"0 9 6 * mon", "2026-01-07T09:30:00Z", time.Hour, false, "2026-01-12T09:00:00Z"},
+		"another month":                     {"0 9 * mar *", "2026-02-05T09:30:00Z", time.Hour, false, "2026-03-01T09:00:00Z"},
+		"no such day":                       {"0 9 30 2 *", "2026-01-05T09:30:00Z", time.Hour, false, ""},
+		"no other one for eight years":      {"0 9 29 2 *", "2096-02-29T09:30:00Z", time.Hour, true, "2096-02-29T10:00:00Z"},
+		"the last of several that are open": {"*/20 * * * *", "2026-01-05T09:50:00Z", time.Hour, true, "2026-01-05T10:40:00Z"},
+	} {
+		s, err := Of(&cluster.DisruptionBudget{Cron: x.cron, For: x.length})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := time.Parse(time.RFC3339, x.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open, next := s.At(at)
+		told := ""
+		if !next.IsZero() {
+			told = next.Format(time.RFC3339)
+		}
+		if open != x.open || told != x.next {
+			t.Errorf("%s: open %v, next %q; want %v and %q", name, open, told, x.open, x.next)
+		}
+	}
+}
+
 // TestParse reads what an operator may write, and says what is wrong with the rest.
 func TestParse(t *testing.T) {
 	for _, good := range []string{"", "10%", "0", "2 of drifted,expired", "20% at 0 22 * * mon-fri for 6h0m0s in Europe/Berlin",
@@ -165,8 +204,10 @@ func TestParse(t *testing.T) {
 		"1 in UTC": "a zone only beside them", "1 at 0 9 * * * for 8": "no duration", "1 at 0 9 * * * for 1s": "no duration",
 		"1 at 0 9 * * for 8h": "no schedule", "1 at 0 25 * * * for 8h": "no schedule", "1 at @every 1h for 8h": "no time of day",
 		"1 at 0 9 * * * for 8h in Berlin": "no time zone", "1 at 0 9 * * * for 8h in Local": "no time zone",
-		"1 at TZ=UTC 0 9 * * * for 8h":        "behind in",
-		"0 of idle at 0 9 * * mon-fri for 8h": "no node would ever go because it is idle",
+		"1 at TZ=UTC 0 9 * * * for 8h":                  "behind in",
+		"1 at TZ=Berlin 0 9 * * * for 8h":               "behind in",
+		"1 at 0 9 * * * for 8h; 1 at 0 25 * * * for 8h": "no schedule",
+		"0 of idle at 0 9 * * mon-fri for 8h":           "no node would ever go because it is idle",
 	} {
 		if _, err := Parse(bad); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", bad, err, want)
