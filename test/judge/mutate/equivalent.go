@@ -55,4 +55,29 @@ var Equivalent = map[string]map[string]string{
 		`totals.go KeepsTotals: edge limit > 0`:                    "as above",
 		`totals.go KeepsTotals: edge limit > 0 (2)`:                "as above",
 	},
+	"agent/plan/internal/burst": {
+		`burst.go add: always n == 0 || s.classes[n-1] != pod.Class`: "a class that is noted twice is held once: it only saves time",
+	},
+	"agent/plan/internal/nodestart": {
+		`nodestart.go WordsUntil: always !c.until.Equal(until)`:           "the same words once more: it only costs time",
+		`nodestart.go Lasting: never !slices.ContainsFunc(taints, named)`: "a copy of the same taints",
+	},
+	"agent/plan/internal/classcount": {
+		`classcount.go Take: always n > len(c.free)`: "room is made more often: it only costs memory",
+		`classcount.go Take: edge n > len(c.free)`:   "as above",
+	},
+	"agent/plan/internal/contents": {
+		`contents.go Of: never len(of)+len(w.Memory.MissingByMachine) == 0`: "without reservations no pod counts on a machine: it only saves time",
+	},
+	"agent/plan/internal/daemons": {
+		`daemons.go Collect: always *p == (place{})`:   "the place of a class is found again: it only costs time",
+		`daemons.go Collect: always !ok (2)`:           "of pods that request the same all say the same: it only costs memory",
+		`daemons.go Vector: always *row == nil`:        "vectors are worked out again: it only costs time",
+		`daemons.go Vector: always (*row)[set] == nil`: "as above",
+		`daemons.go vector: never len(v.classes) == 1`: "a copy of the same",
+		`memory.go Remember: always any (2)`:           "where no pod runs and nothing is remembered nothing is noted, and what is remembered differs from the template",
+	},
+	"internal/schedule": {
+		`schedule.go next: never !s.matchesDay(t) && hour < 22`: "the hours of the day are left out one by one: it only costs time",
+	},
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Target is a package whose checks are to be removed one at a time.
@@ -28,6 +29,8 @@ type Target struct {
 	// Run are the only tests to run, as in go test -run; empty: all. A mutant that they do
 	// not notice may still be noticed by others.
 	Run string
+	// Hangs is how long the tests of one mutant may take, where mutants of a loop never end; 0: two minutes.
+	Hangs time.Duration
 }
 
 // stories are the tests of agent/plan that play rounds which are written down.
@@ -42,9 +45,15 @@ var Targets = []Target{
 		Lists: []string{"eligibleChecks", "proofChecks", "breakerChecks", "liveChecks"}, Skip: "^(TestChaos|TestChaosFindsVictims|TestHonestWorlds)$"},
 	{Package: "agent/plan/internal/growth", Files: []string{"holds.go", "limits.go", "purchase.go", "readlag.go", "totals.go", "balancesets.go"}, Lists: []string{"holds"}, Stories: stories},
 	{Package: "agent/plan/internal/disruption", Files: []string{"budgets.go", "reasons.go", "drift.go", "rollout.go", "orders.go"}, Stories: stories + "|^(TestRollout|TestRolloutHalts)$"},
-	{Package: "agent/plan/internal/burst", Files: []string{"burst.go", "overtaken.go"}, Stories: stories},
+	{Package: "agent/plan/internal/burst", Files: []string{"burst.go", "overtaken.go"}},
 	{Package: "agent/plan/internal/reap", Files: []string{"reap.go"}, Stories: stories},
-	{Package: "agent/plan/internal/nodestart", Files: []string{"needs.go", "nodestart.go"}, Stories: stories},
+	{Package: "agent/plan/internal/nodestart", Files: []string{"needs.go", "nodestart.go"}},
+	{Package: "agent/plan/internal/softtaint", Files: []string{"softtaint.go"}},
+	{Package: "internal/schedule", Files: []string{"schedule.go"}, Skip: "^TestAgainstTheLibrary$", Hangs: 10 * time.Second},
+	{Package: "agent/plan/internal/classcount", Files: []string{"classcount.go"}},
+	{Package: "agent/plan/internal/exchange", Files: []string{"exchange.go"}},
+	{Package: "agent/plan/internal/contents", Files: []string{"contents.go"}},
+	{Package: "agent/plan/internal/daemons", Files: []string{"daemons.go", "memory.go"}},
 }
 
 // Kind is what is done to the source.

@@ -2,6 +2,7 @@ package mutate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,11 +28,14 @@ type Result struct {
 // ErrUnwell tells that the tests fail without any mutant.
 var ErrUnwell = errors.New("the tests fail without any mutant")
 
-// hangs is how long the tests of one mutant may take; a mutant that hangs is caught.
+// hangs is how long the tests of one mutant may take where the target says nothing else; a mutant that hangs is caught.
 const hangs = 2 * time.Minute
 
 // suite is a built binary of tests with the mutants in it, and the directory that it is run in.
-type suite struct{ binary, dir, run, skip string }
+type suite struct {
+	binary, dir, run, skip string
+	hangs                  time.Duration
+}
 
 // storiesDir is the package of Target.Stories.
 const storiesDir = "agent/plan"
@@ -50,9 +54,9 @@ func Run(ctx context.Context, root string, t Target, parallel int, each func(Res
 		return fmt.Errorf("mutate %s: %w", t.Package, err)
 	}
 	defer os.RemoveAll(temp)
-	suites := []suite{{filepath.Join(temp, "own.test"), dir, t.Run, t.Skip}}
+	suites := []suite{{filepath.Join(temp, "own.test"), dir, t.Run, t.Skip, cmp.Or(t.Hangs, hangs)}}
 	if t.Stories != "" {
-		suites = append(suites, suite{filepath.Join(temp, "stories.test"), filepath.Join(root, filepath.FromSlash(storiesDir)), t.Stories, ""})
+		suites = append(suites, suite{filepath.Join(temp, "stories.test"), filepath.Join(root, filepath.FromSlash(storiesDir)), t.Stories, "", hangs})
 	}
 	if err := m.write(dir, temp); err != nil {
 		return err
@@ -151,9 +155,9 @@ func test(ctx context.Context, suites []suite, m Mutant) (Result, error) {
 
 // test runs the tests of one suite with one mutant alive. It returns the first test that failed; "": none did.
 func (s *suite) test(ctx context.Context, m Mutant) (by string, err error) {
-	run, cancel := context.WithTimeout(ctx, hangs)
+	run, cancel := context.WithTimeout(ctx, s.hangs)
 	defer cancel()
-	cmd := exec.CommandContext(run, s.binary, "-test.failfast", "-test.short", "-test.run="+s.run, "-test.skip="+s.skip, "-test.timeout="+(hangs-10*time.Second).String())
+	cmd := exec.CommandContext(run, s.binary, "-test.failfast", "-test.short", "-test.run="+s.run, "-test.skip="+s.skip, "-test.timeout="+(s.hangs*9/10).String())
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "LIVE_MUTANT="+strconv.Itoa(m.Number), "GOMAXPROCS="+strconv.Itoa(min(2, runtime.NumCPU())))
 	var out bytes.Buffer

@@ -1,0 +1,19 @@
+package budget
+
+import "testing"
+
+// TestParts: every part has a name and a budget, and is counted and told of apart from the others.
+func TestParts(t *testing.T) {
+	if len(Parts()) != int(count) {
+		t.Fatalf("%d parts, want %d", len(Parts()), count)
+	}
+	var spent Spent
+	names := map[string]bool{}
+	for i, p := range Parts() {
+		spent.Add(p, i+1)
+		if names[p.String()] || p.String() == "" || p.Budget() <= 0 || spent.Of(p) != i+1 || !spent.TellOnce(p) || spent.TellOnce(p) {
+			t.Errorf("%s: a budget of %d, of which %d are spent", p, p.Budget(), spent.Of(p))
+		}
+		names[p.String()] = true
+	}
+}
