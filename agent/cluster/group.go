@@ -52,6 +52,8 @@ type NodeGroup struct {
 	// PriceComputed tells that Price was computed from the size of the machine: it orders
 	// groups, and is no bill.
 	PriceComputed bool `json:"priceComputed,omitempty"`
+	// SpotTypes is how many types a group may start on the spot market; 0: it starts none there, or does not tell.
+	SpotTypes int `json:"spotTypes,omitempty"`
 	// Priority is the group's own for the expander "priority"; nil: the live map says.
 	Priority *int `json:"priority,omitempty"`
 	// Balance names the set of groups that get machines evenly; empty: none by name.

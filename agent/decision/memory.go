@@ -2,6 +2,7 @@ package decision
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,8 +18,6 @@ type Consolidation struct {
 	// Since is since when it has been real at every look; Looked is the last one.
 	Since  time.Time `json:"since"`
 	Looked time.Time `json:"looked"`
-	// Started is when its machines were asked for; zero: not yet.
-	Started time.Time `json:"started,omitzero"`
 }
 
 // Words say what replaces what.
@@ -40,10 +39,33 @@ func (s *Consolidation) Words() string {
 // Replacement is a machine that was ordered in place of a node, which goes when the machine is Ready and has room for
 // its pods.
 type Replacement struct {
-	Node    cluster.NodeName `json:"node"`
-	Group   cluster.GroupID  `json:"group"`
-	Rule    string           `json:"rule"` // why the node goes
-	Ordered time.Time        `json:"ordered"`
+	Node  cluster.NodeName `json:"node"`
+	Group cluster.GroupID  `json:"group"`
+	Rule  string           `json:"rule"` // why the node goes
+	// Machines is how many were ordered in place of all nodes that one consolidation replaces; 0: their pods have room elsewhere.
+	Machines int       `json:"machines,omitempty"`
+	Ordered  time.Time `json:"ordered"`
+}
+
+// With tells orders of one consolidation.
+func (x *Replacement) With(o *Replacement) bool {
+	return x.Rule == RuleConsolidate && o.Rule == x.Rule && o.Group == x.Group && o.Ordered.Equal(x.Ordered)
+}
+
+// Consolidating is the consolidation that is under way and that a node is part of; nil: none. It costs the orders.
+func (m *Memory) Consolidating(name cluster.NodeName) *Consolidation {
+	i := slices.IndexFunc(m.Replacements, func(x Replacement) bool { return x.Node == name && x.Rule == RuleConsolidate })
+	if i < 0 {
+		return nil
+	}
+	x := &m.Replacements[i]
+	c := &Consolidation{Group: x.Group, Machines: x.Machines}
+	for k := range m.Replacements {
+		if x.With(&m.Replacements[k]) {
+			c.Nodes = append(c.Nodes, m.Replacements[k].Node)
+		}
+	}
+	return c
 }
 
 // Halt is the end of the rollout of one source of a group, until the group has another source or an operator resumes it.
@@ -97,7 +119,7 @@ type Memory struct {
 	Unlooked []cluster.NodeName `json:"unlooked,omitempty"`
 	// ShrunkAt is when a machine was last terminated.
 	ShrunkAt time.Time `json:"shrunkAt,omitzero"`
-	// Consolidation is the replacement of nodes that is thought of or under way.
+	// Consolidation is the replacement of nodes that is thought of; once it is under way, Replacements have it.
 	Consolidation *Consolidation `json:"saving,omitempty"`
 	// Replacements are the machines that were ordered in place of nodes. Sorted by node.
 	Replacements []Replacement `json:"replacements,omitempty"`

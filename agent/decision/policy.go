@@ -132,9 +132,10 @@ type Policy struct {
 	EvictDaemonsOccupied        bool                      `envconfig:"DAEMONSET_EVICTION_FOR_OCCUPIED_NODES" default:"true" desc:"Whether DaemonSet pods are asked to end before their drained node goes."`
 	EvictDaemonsEmpty           bool                      `envconfig:"DAEMONSET_EVICTION_FOR_EMPTY_NODES" default:"false" desc:"The same for nodes with DaemonSet pods only."`
 	NodeDeletionDelayTimeout    time.Duration             `split_words:"true" default:"2m" desc:"How long a drained node with a delay-deletion annotation is kept."`
-	Consolidate                 string                    `default:"off" oneof:"priced,always,off" desc:"Replace nodes by fewer or cheaper machines: priced (only where prices are known), always, or off."`
+	Consolidate                 string                    `default:"priced" oneof:"priced,always,off" desc:"Replace nodes by fewer or cheaper machines: priced (only where prices are known), always, or off."`
 	ConsolidateAfter            time.Duration             `split_words:"true" default:"30m" desc:"How long a saving must be real, without a break."`
 	ConsolidateSaving           float64                   `split_words:"true" default:"0.15" range:"0..<1" desc:"Least share of the price that a replacement must save."`
+	ConsolidatePodCost          float64                   `split_words:"true" default:"0.5" range:"0.." desc:"What moving one pod counts for, as a share of what a pod of the cluster costs in an hour: a saving of an hour must be more. More moves fewer pods and saves less."`
 	Drift                       bool                      `default:"false" desc:"Whether nodes that are not what their group would start today (image, user data and so on) are replaced."`
 	MaxNodeAge                  time.Duration             `split_words:"true" default:"0s" desc:"Age at which a node is replaced, up to a tenth earlier so that machines of one burst do not end together; 0s: never."`
 	RepairAfter                 time.Duration             `split_words:"true" default:"0s" desc:"How long a node must be sick (not Ready, or one of the repair conditions) before it is replaced; 0s: never."`
@@ -158,4 +159,17 @@ type Policy struct {
 	PrioritiesFault string                 `ignored:"true" json:",omitempty"`
 	// Headroom is the room that is to be kept free (groups.yaml).
 	Headroom []cluster.Headroom `ignored:"true" json:",omitempty"`
+}
+
+// The values of Policy.Consolidate. ConsolidatePriced consolidates where every group concerned has a price; ConsolidateAlways also
+// counts machines of one group where none has.
+const (
+	ConsolidateOff    = "off"
+	ConsolidatePriced = "priced"
+	ConsolidateAlways = "always"
+)
+
+// Consolidates tells whether nodes are replaced because fewer or cheaper machines would do.
+func (p *Policy) Consolidates() bool {
+	return p.ScaleDown && (p.Consolidate == ConsolidatePriced || p.Consolidate == ConsolidateAlways)
 }

@@ -73,8 +73,7 @@ func oneTruth(t *testing.T, s cluster.Snapshot, m decision.Memory, p decision.Po
 	x := Explain(s, m, p, decision.Query{Kind: "node", Name: string(n.Name)})
 	_, after := Decide(s, m, p)
 	_, told := after.Deleted[x.Node.Instance]
-	replaced := after.Consolidation != nil && !after.Consolidation.Started.IsZero() && slices.Contains(after.Consolidation.Nodes, n.Name) ||
-		slices.ContainsFunc(after.Replacements, func(x decision.Replacement) bool { return x.Node == n.Name })
+	replaced := slices.ContainsFunc(after.Replacements, func(x decision.Replacement) bool { return x.Node == n.Name })
 	marked := round.ToBeDeleted(n) && round.CordonedByUs(n)
 	ends := told || x.Node.Phase == cluster.PhaseDeleting || x.Node.Phase == cluster.PhaseGone || interrupted(s, x.Node.Instance)
 	goes, stays := strings.HasPrefix(x.Summary, "it goes"), strings.HasPrefix(x.Summary, "it stays")
@@ -133,13 +132,13 @@ policy Consolidate=priced DelayAfterAdd=10m UnneededFor=10m
 group big 0..9 cpu=8000m mem=32Gi target=1 price=0.4
 group small 0..9 cpu=2000m mem=8Gi price=0.1
 node b1 group=big age=2h
-pods web 3 cpu=500m on=b1
+pods web 3 cpu=500m on=b1 age=2h
 `)
 	for i, step := range []struct{ lines, want string }{
 		{"pass 1s", "it stays: pod default/web-000 has room nowhere else; 1 machine of group small can replace b1, if that is so until 2026-11-21T12:30:01Z [D21]"},
 		{"pass 30m", "it goes when the machines that replace it are Ready: 1 machine of group small can replace b1 [D21]"},
 		{"accept\npass 10s", "it goes when the machines that replace it are Ready: 1 machine of group small can replace b1 [D21]"},
-		{"node s1 group=small\npass 30s", "it goes: this round marks it for deletion: utilisation 19%, 3 pods to move [D21]; 1 machine of group small can replace b1"},
+		{"node s1 group=small\npass 30s", "it goes: this round marks it for deletion: it is dear: 1 machine of group small can replace b1; utilisation 19%, 3 pods to move [D21]"},
 		{"accept\npass 5s", "it goes: this round evicts 3 pods [D11]; 1 machine of group small can replace b1"},
 		{"accept\npass 5s", "it goes: this round terminates it: drained: no pod that could be moved is left [D17]; 1 machine of group small can replace b1"},
 	} {

@@ -22,6 +22,9 @@ func (r *Round) Hold(i int, why Reason) (rule, words string) {
 			return decision.RuleBreaker, why.Why + "; it stays: " + words
 		}
 	}
+	if words := r.waitsForMachines(n.Name); words != "" {
+		return decision.RuleConsolidate, why.Why + "; " + words
+	}
 	if at, was := r.Next.GivenUp[n.Name]; was {
 		return decision.RuleTookBack, fmt.Sprintf("%s; its drain was given up at %s, and is tried again at %s", why.Why, round.Stamp(at), round.Stamp(at.Add(givenUpFor)))
 	}

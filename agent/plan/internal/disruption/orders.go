@@ -28,18 +28,28 @@ func (r *Round) due(x *decision.Replacement) time.Time {
 func (r *Round) carryReplacements() {
 	for _, x := range r.Memory.Replacements {
 		i, is := r.ByName[x.Node]
-		if !is || r.Nodes[i].Group < 0 || r.Groups[r.Nodes[i].Group].ID != x.Group || r.Reason(i).Rule == "" {
+		if !is || r.Nodes[i].Group < 0 || r.Nodes[i].Instance == nil {
 			continue
 		}
-		if _, told := r.Next.Deleted[r.Nodes[i].Instance.ID]; told || r.Reached(r.due(&x).Add(r.Patience(&r.Groups[r.Nodes[i].Group]))) {
-			continue // it is gone, or enough time has passed to try once more
+		if _, told := r.Next.Deleted[r.Nodes[i].Instance.ID]; told || !r.stands(&x, i) {
+			continue
 		}
 		r.Next.Replacements = append(r.Next.Replacements, x)
-		g := &r.groups[r.Nodes[i].Group]
-		if g.earliestOrder.IsZero() || x.Ordered.Before(g.earliestOrder) {
-			g.earliestOrder = x.Ordered
+		if k, known := r.ByID[x.Group]; known {
+			if g := &r.groups[k]; g.earliestOrder.IsZero() || x.Ordered.Before(g.earliestOrder) {
+				g.earliestOrder = x.Ordered
+			}
 		}
 	}
+}
+
+// stands tells whether an order still is for its node.
+func (r *Round) stands(x *decision.Replacement, i int) bool {
+	if x.Rule == decision.RuleConsolidate {
+		return r.dearStands(x, i)
+	}
+	g := &r.Groups[r.Nodes[i].Group] // enough time passes before the agent tries once more
+	return g.ID == x.Group && r.Reason(i).Rule != "" && !r.Reached(r.due(x).Add(r.Patience(g)))
 }
 
 // order is the machine that was ordered in place of a node; nil: none.
@@ -93,6 +103,8 @@ func (r *Round) Order(i int, why string) (emptyFirst bool) {
 		due := r.due(x)
 		r.WakeAt(due)
 		switch {
+		case x.Rule == decision.RuleConsolidate:
+			held("%s", why)
 		case r.Reached(due):
 			held("the machine that was ordered in its place at %s did not help (%s); another one may be ordered at %s", round.Stamp(x.Ordered), why, round.Stamp(due.Add(r.Patience(g))))
 		case r.arrived(x) > 0:
@@ -144,7 +156,7 @@ func (r *Round) Cordoned(i int) {
 		return
 	}
 	for k := range r.Next.Replacements {
-		if x := &r.Next.Replacements[k]; x.Group == r.Groups[n.Group].ID && r.arrived(x) > 0 && r.Nodes[r.ByName[x.Node]].State != round.StateMarked {
+		if x := &r.Next.Replacements[k]; x.Rule != decision.RuleConsolidate && x.Group == r.Groups[n.Group].ID && r.arrived(x) > 0 && r.Nodes[r.ByName[x.Node]].State != round.StateMarked {
 			x.Node, x.Rule = n.Name, r.Reason(i).Rule
 			r.sortReplacements()
 			return
@@ -165,9 +177,9 @@ func (r *Round) unclaimed(g int) int {
 			coming++
 		}
 	}
-	for _, x := range r.Next.Replacements {
-		if x.Group == r.Groups[g].ID && r.arrived(&x) == 0 {
-			coming--
+	for k := range r.Next.Replacements {
+		if x := &r.Next.Replacements[k]; x.Group == r.Groups[g].ID {
+			coming -= max(r.wanted(x)-r.arrived(x), 0)
 		}
 	}
 	return coming
@@ -201,5 +213,8 @@ func (r *Round) Grow() {
 	r.sortReplacements()
 }
 
-// GiveUp notes that the drain of a node was given up.
+// GivenUp tells a node that is left alone for a while.
+func (r *Round) GivenUp(name cluster.NodeName) bool { _, is := r.Next.GivenUp[name]; return is }
+
+// GiveUp notes that the drain of a node, or its replacement, was given up.
 func (r *Round) GiveUp(name cluster.NodeName) { round.Set(&r.Next.GivenUp, name, r.Now) }

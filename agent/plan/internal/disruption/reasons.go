@@ -89,7 +89,13 @@ func (r *Round) list() {
 // properties of its source.
 func (r *Round) Reason(i int) Reason {
 	n := &r.Nodes[i]
-	if n.Group < 0 || n.ControlPlane || !r.groups[n.Group].replaces() || n.Instance == nil {
+	if n.Group < 0 || n.ControlPlane || n.Instance == nil {
+		return Reason{}
+	}
+	if c := r.Next.Consolidating(n.Name); c != nil {
+		return Reason{decision.RuleConsolidate, cluster.ReasonDear, "it is dear: " + c.Words()}
+	}
+	if !r.groups[n.Group].replaces() {
 		return Reason{}
 	}
 	if r.reasons == nil {

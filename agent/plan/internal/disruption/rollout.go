@@ -219,7 +219,7 @@ func (r *Round) siblings(pod *cluster.Pod, on *round.Node) (well, sick bool) {
 // neverCame says why no machine of the source came; empty: one did, or has still time, or the cloud has none to give.
 func (r *Round) neverCame(g *round.Group, nodes []int) string {
 	for _, x := range r.Memory.Replacements {
-		if x.Group != g.ID || r.arrived(&x) > 0 {
+		if x.Rule == decision.RuleConsolidate || x.Group != g.ID || r.arrived(&x) > 0 {
 			continue
 		}
 		for _, b := range r.Next.Backoff {
@@ -271,7 +271,7 @@ func (r *Round) waitsForCanary(i int) string {
 		return fmt.Sprintf("another node of the group goes first, for the first machine of source %s", x.digest)
 	}
 	for _, o := range r.Next.Replacements {
-		if o.Group == r.Groups[n.Group].ID {
+		if o.Rule != decision.RuleConsolidate && o.Group == r.Groups[n.Group].ID {
 			return fmt.Sprintf("a machine of source %s was ordered in place of node %s, and is the first", x.digest, o.Node)
 		}
 	}

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -75,8 +76,7 @@ func (e *explainer) machineEnds(n *round.Node) bool {
 
 // beingReplaced tells whether the machines that replace the node have been ordered.
 func (e *explainer) beingReplaced(n *round.Node) bool {
-	s := e.consolidation(n)
-	return s != nil && !s.Started.IsZero() || e.ordered(n) != nil
+	return e.ordered(n) != nil
 }
 
 // ordered is the machine that was ordered in place of a node; nil: none.
@@ -89,12 +89,12 @@ func (e *explainer) ordered(n *round.Node) *decision.Replacement {
 	return nil
 }
 
-// consolidation is the replacement of nodes that a node is part of; nil: there is none.
+// consolidation is the consolidation that a node is part of, or would be; nil: there is none.
 func (e *explainer) consolidation(n *round.Node) *decision.Consolidation {
 	if s := e.end.Next.Consolidation; s != nil && slices.Contains(s.Nodes, n.Name) {
 		return s
 	}
-	return nil
+	return e.end.Next.Consolidating(n.Name)
 }
 
 // addReplacement adds what the round holds of the cluster about the replacement of the node.
@@ -114,8 +114,12 @@ func (e *explainer) nodeSummary(n *round.Node) string {
 	f := e.fateOf(n)
 	switch f {
 	case replaced:
-		if x := e.ordered(n); x != nil {
+		x := e.ordered(n)
+		switch {
+		case x.Rule != decision.RuleConsolidate:
 			return "it goes when the machine that was ordered in its place at " + e.at(x.Ordered) + " is Ready: " + e.firstWhy() + " [" + decision.RuleReplace + "]"
+		case x.Machines == 0:
+			return "it goes: " + e.consolidation(n).Words() + " [" + decision.RuleConsolidate + "]"
 		}
 		return "it goes when the machines that replace it are Ready: " + e.consolidation(n).Words() + " [" + decision.RuleConsolidate + "]"
 	case starting:
@@ -145,7 +149,7 @@ func (e *explainer) whyRemoved(n *round.Node) string {
 	if len(e.out.Verdicts) > 0 {
 		why = e.out.Verdicts[0].Why + " [" + e.out.Verdicts[0].Rule + "]"
 	}
-	if s := e.consolidation(n); s != nil {
+	if s := e.consolidation(n); s != nil && !strings.Contains(why, s.Words()) {
 		why += "; " + s.Words()
 	}
 	return why

@@ -234,7 +234,7 @@ func (w *Planner) drain(i int) {
 		n.Removing = false
 		delete(w.Next.Draining, n.Name)
 		w.Postpone(w.Now.Add(w.Policy.DelayAfterFailure))
-		if replacedBy(markedBy(n.Node)) && w.Reached(w.deadline(n, &c, first)) {
+		if by := markedBy(n.Node); by == decision.RuleConsolidate || replacedBy(by) && w.Reached(w.deadline(n, &c, first)) {
 			w.Disruption.GiveUp(n.Name)
 		}
 		w.Act(decision.Uncordon{Node: n.Name, UID: n.UID, Rule: decision.RuleTookBack, Why: why})

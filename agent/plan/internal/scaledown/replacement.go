@@ -60,10 +60,8 @@ func (w *Planner) reasonOf(c *Candidate) string {
 	switch {
 	case c.replaced():
 		return c.why.Name
-	case Requested(w.Nodes[c.Node].Node):
-		return cluster.ReasonRequested
 	case c.requested:
-		return cluster.ReasonDear
+		return cluster.ReasonRequested
 	}
 	return cluster.ReasonIdle
 }

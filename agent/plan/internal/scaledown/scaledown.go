@@ -113,8 +113,6 @@ func (w *Planner) DueOf(c *Candidate, g *round.Group) (time.Time, string) {
 		return w.Now, decision.RuleRequested
 	case c.replaced():
 		return w.Now, c.why.Rule
-	case c.requested:
-		return w.Now, decision.RuleConsolidate
 	}
 	if c.Unready {
 		return w.Next.Unready[n.Name].Add(round.OrElse(g.Options.ScaleDownUnreadyTime, w.Policy.UnreadyFor)), decision.RuleUnready
@@ -162,7 +160,7 @@ func (w *Planner) candidates() []Candidate {
 			}
 			continue
 		}
-		c := Candidate{Node: i, Unready: n.Ready != cluster.StatusTrue, requested: Requested(n.Node) || w.replacementReady(n)}
+		c := Candidate{Node: i, Unready: n.Ready != cluster.StatusTrue, requested: Requested(n.Node)}
 		if c.why = w.Disruption.Reason(i); c.replaced() && w.heldBack(&c) {
 			c.why = disruption.Reason{} // it may be idle
 		}

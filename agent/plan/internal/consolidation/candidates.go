@@ -1,0 +1,110 @@
+package consolidation
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// Bounds of one look: nodes that are tried alone, nodes that are replaced together, and machines that replace them.
+const (
+	mostAlone    = 50
+	mostTogether = 10
+	mostMachines = 2
+)
+
+// youngPod is how long a pod runs at least before it is moved to save money. A pod that the agent has moved is a new pod, so
+// that no pod is moved for this more than once an hour, whatever the agent remembers.
+const youngPod = time.Hour
+
+// replaceable are the nodes whose pods may all be moved, those first that move fewest pods for what they cost. It costs N and the pods of
+// those that are not kept for something else.
+func (w *Search) replaceable() []int {
+	type row struct {
+		node  int
+		moves float64
+	}
+	var rows []row
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		if n.ControlPlane || n.Group < 0 || n.State != round.StateReady || n.InUse || len(n.Headroom) > 0 || w.Disruption.Reason(i).Rule != "" {
+			continue
+		}
+		g := &w.Groups[n.Group]
+		if w.Policy.Consolidate != decision.ConsolidateAlways && g.Price <= 0 || w.Disruption.GivenUp(n.Name) || w.hasYoungPods(n) {
+			continue
+		}
+		if growth.KeepsTotals(w.State, n) != "" || w.Disruption.Full(i, cluster.ReasonDear) != "" || !w.Removable(i) {
+			continue
+		}
+		rows = append(rows, row{i, float64(w.Moved(i)) / max(g.Price, 1e-6)})
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.moves, b.moves), cmp.Compare(a.node, b.node)) })
+	out := make([]int, len(rows))
+	for i := range rows {
+		out[i] = rows[i].node
+	}
+	return out
+}
+
+// hasYoungPods tells a node with a pod that has run for less than youngPod.
+func (w *Search) hasYoungPods(n *round.Node) bool {
+	for k := range n.Pods {
+		if pod := &n.Pods[k]; !w.Ignored(pod) {
+			if due := pod.Created.Time().Add(youngPod); !w.Reached(due) {
+				w.WakeAt(due)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// best looks for the replacement that is worth most: every node for itself, and the first ones together. It costs Fit for 59 sets
+// of nodes times 2*G, until the looks are used up.
+func (w *Search) best() *decision.Consolidation {
+	var best *decision.Consolidation
+	most := 0.0
+	try := func(nodes []int) {
+		for _, s := range w.replacements(nodes) {
+			if w.LooksSpent() {
+				return
+			}
+			// Of equal savings the first, which moves least; sums of prices are not exact.
+			if worth := w.worth(&s); worth > most*(1+1e-9) {
+				best, most = &s, worth
+			}
+		}
+	}
+	for i := range min(len(w.list), mostAlone) {
+		try(w.list[i : i+1])
+	}
+	for n := 2; n <= min(len(w.list), mostTogether); n++ {
+		try(w.list[:n])
+	}
+	return best
+}
+
+// replacements are the replacements of a set of nodes that are worth a simulation, those with
+// fewer machines first.
+func (w *Search) replacements(nodes []int) []decision.Consolidation {
+	names := make([]cluster.NodeName, len(nodes))
+	for i, n := range nodes {
+		names[i] = w.Nodes[n].Name
+	}
+	slices.Sort(names)
+	out := []decision.Consolidation{{Nodes: names}}
+	for m := 1; m <= mostMachines; m++ {
+		for g := range w.Groups {
+			if gr := &w.Groups[g]; gr.CanGrow() {
+				out = append(out, decision.Consolidation{Nodes: names, Group: gr.ID, Machines: m})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,108 @@
+package consolidation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/disruption"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// Mover knows of the pods of nodes what scale-down knows.
+type Mover interface {
+	// Removable tells whether a node may go at all, as far as it and its pods are concerned.
+	Removable(node int) bool
+	// Moved is how many pods of a node would be evicted.
+	Moved(node int) int
+	// Fit tells whether the pods of some nodes have room on the others and on so many machines of a group. It costs looks.
+	Fit(from []int, to *round.Group, machines int) bool
+	// LooksSpent tells that no looks are left: Fit is not asked any more.
+	LooksSpent() bool
+	// Settled tells that no node goes now, and that none was bought a short time ago.
+	Settled() bool
+}
+
+// lookEvery is how long one look for savings is good for.
+const lookEvery = time.Minute
+
+// Search is one round's search for savings.
+type Search struct {
+	*round.State
+	Disruption *disruption.Round
+	Mover
+
+	list           []int   // see replaceable
+	perPod, perRun float64 // see meanPod
+}
+
+// New begins a search.
+func New(w *round.State, d *disruption.Round, m Mover) *Search {
+	return &Search{State: w, Disruption: d, Mover: m}
+}
+
+// Decide orders the machines of a saving that has been real for long enough, and remembers one that is not yet.
+func (w *Search) Decide() {
+	s := w.Memory.Consolidation
+	switch {
+	case !w.Policy.Consolidates() || w.Disruption.Consolidating():
+		return
+	case w.Snapshot.Stale != "" || w.Unhealthy != "" || !w.quiet():
+		w.Next.Consolidation = s
+		return
+	case s != nil && !w.Reached(s.Looked.Add(lookEvery)):
+		w.Next.Consolidation = s
+		w.WakeAt(s.Looked.Add(lookEvery))
+		w.heldUntilDue(s)
+		return
+	}
+	if w.list = w.replaceable(); len(w.list) == 0 {
+		return
+	}
+	w.perPod, w.perRun = w.meanPod()
+	if s == nil || w.worth(s) <= 0 {
+		if s = w.best(); s == nil {
+			return
+		}
+		s.Since = w.Now
+	}
+	next := *s
+	next.Looked = w.Now
+	if w.Reached(next.Since.Add(w.Policy.ConsolidateAfter)) {
+		w.order(&next)
+		return
+	}
+	w.Next.Consolidation = &next
+	w.WakeAt(w.Now.Add(lookEvery))
+	w.heldUntilDue(&next)
+}
+
+// quiet tells that nothing comes, goes or is decided in this round.
+func (w *Search) quiet() bool {
+	if len(w.Plan.Actions)+len(w.Next.Replacements) > 0 || w.Unjudged || !w.Settled() {
+		return false
+	}
+	for i := range w.Groups {
+		if g := &w.Groups[i]; g.Upcoming > 0 || g.Removing > 0 || g.Grow > 0 {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.Removing || n.State == round.StateMarked })
+}
+
+// order orders the machines of a consolidation. Its nodes go when these are Ready.
+func (w *Search) order(s *decision.Consolidation) {
+	w.Disruption.Consolidate(s)
+	w.WakeAt(w.Now.Add(time.Second))
+	if s.Machines == 0 {
+		return
+	}
+	g := &w.Groups[w.ByID[s.Group]]
+	g.Grow += s.Machines
+	g.Bought, w.Grew = true, true
+	w.Act(decision.Grow{Group: g.ID, From: g.CorrectedTarget, To: g.Size + g.Grow, Rule: decision.RuleConsolidate, Why: s.Words()})
+}
+
+func (w *Search) heldUntilDue(s *decision.Consolidation) {
+	w.Held("cluster", "cluster", decision.RuleConsolidate, "%s, if that is so until %s", s.Words(), round.Stamp(s.Since.Add(w.Policy.ConsolidateAfter)))
+}

@@ -1,0 +1,12 @@
+// Package consolidation finds nodes that fewer or cheaper machines can replace, and orders these machines:
+// New(round.State, disruption.Round, Mover).Decide().
+//
+// It looks once a minute, while nothing else is going on, for the replacement that saves most beside what moving pods counts for
+// (worth). A saving that stays real for long enough becomes orders of package disruption, as for drifted nodes: the nodes have
+// the reason dear from then on, and go the way of all others. One consolidation is under way at a time.
+//
+// It moves no pod that has run for less than an hour (youngPod): such a pod may be one that the agent has moved, which a restart
+// cannot hide. Layer 4. It refuses to judge whether pods have room (Mover does), and to mark or drain a node.
+//
+// Costs in doc comments have the letters of package scaledown: N nodes, G node groups, C classes of pods.
+package consolidation

@@ -1,0 +1,104 @@
+package consolidation
+
+import (
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// spotChoices is how many types a group must be able to start on the spot market where its machine replaces another spot
+// machine. With fewer, ever cheaper machines are ever more often interrupted (Karpenter asks for as many, spot to spot consolidation).
+const spotChoices = 15
+
+// worth is what a replacement saves in an hour, less what moving its pods counts for; 0: it is not to be done, because it saves
+// too little, is not allowed, or a pod would have no room.
+func (w *Search) worth(s *decision.Consolidation) float64 {
+	var from []int
+	moved := 0
+	for _, name := range s.Nodes {
+		i, ok := w.ByName[name]
+		if !ok || !slices.Contains(w.list, i) {
+			return 0
+		}
+		from, moved = append(from, i), moved+w.Moved(i)
+	}
+	var to *round.Group
+	if s.Machines > 0 {
+		g, ok := w.ByID[s.Group]
+		if !ok {
+			return 0
+		}
+		to = &w.Groups[g]
+	}
+	before, after, pod := w.prices(s, from, to)
+	worth := before - after - w.Policy.ConsolidatePodCost*pod*float64(moved)
+	if before <= 0 || after > before*(1-w.Policy.ConsolidateSaving) || before-after <= 0 || worth <= 0 {
+		return 0
+	}
+	if w.belowMinimum(s, from) || to != nil && (w.spotForSpot(from, to) || growth.Count(w.State, to, s.Machines) < s.Machines) || !w.Fit(from, to, s.Machines) {
+		return 0
+	}
+	return worth
+}
+
+// belowMinimum tells whether a group would have fewer machines than its minimum.
+func (w *Search) belowMinimum(s *decision.Consolidation, from []int) bool {
+	less := make(map[int]int)
+	for _, i := range from {
+		less[w.Nodes[i].Group]++
+	}
+	for g, n := range less {
+		gr := &w.Groups[g]
+		if gr.ID == s.Group {
+			n -= s.Machines
+		}
+		if gr.CorrectedTarget-n < gr.Min {
+			return true
+		}
+	}
+	return false
+}
+
+// spotForSpot tells whether a spot machine would be replaced by another one of a group with few types to choose from.
+func (w *Search) spotForSpot(from []int, to *round.Group) bool {
+	return to.SpotTypes > 0 && to.SpotTypes < spotChoices && slices.ContainsFunc(from, func(i int) bool { return w.Groups[w.Nodes[i].Group].SpotTypes > 0 })
+}
+
+// prices is the price of what goes, of what comes, and of a pod; where a group has no price all are counted in machines, and
+// what comes must be of the group of all that goes. No costs: they cannot be compared.
+func (w *Search) prices(s *decision.Consolidation, from []int, to *round.Group) (before, after, pod float64) {
+	priced := true
+	for _, i := range from {
+		price := w.Groups[w.Nodes[i].Group].Price
+		priced = priced && price > 0
+		before += price
+	}
+	if to != nil {
+		priced = priced && to.Price > 0
+		after = to.Price * float64(s.Machines)
+	}
+	if priced {
+		return before, after, w.perPod
+	}
+	for _, i := range from {
+		if w.Policy.Consolidate != decision.ConsolidateAlways || to != nil && w.Groups[w.Nodes[i].Group].ID != s.Group {
+			return 0, 0, 0
+		}
+	}
+	return float64(len(from)), float64(s.Machines), w.perRun
+}
+
+// meanPod is what the nodes cost in an hour by the pods that could be moved, in money and in machines. It costs N.
+func (w *Search) meanPod() (price, machines float64) {
+	pods := 0
+	for i := range w.Nodes {
+		if n := &w.Nodes[i]; n.Group >= 0 && !n.ControlPlane {
+			price += w.Groups[n.Group].Price
+			machines++
+			pods += w.Moved(i)
+		}
+	}
+	return price / float64(max(pods, 1)), machines / float64(max(pods, 1))
+}
