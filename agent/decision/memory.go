@@ -10,7 +10,7 @@ import (
 )
 
 // Consolidation is a replacement that would cost less: these nodes by so many new machines of
-// a group; none where the pods have room on other nodes.
+// a group; none where the pods have room on other nodes. Without nodes, the last look found nothing.
 type Consolidation struct {
 	Nodes    []cluster.NodeName `json:"nodes"` // sorted
 	Group    cluster.GroupID    `json:"group,omitempty"`

@@ -85,12 +85,14 @@ func shows(n *cluster.Node, kv map[string]string) {
 	}
 }
 
-// groupWish sets what groups.yaml says of a group: price, prio, balance, quota, zones, pause
+// groupWish sets what groups.yaml says of a group: price, spot (types that it may start there), prio, balance, quota, zones, pause
 // (for a time, or "on", or "off"), gpuutil, startup, ignoreds.
 func (w *teller) groupWish(g *cluster.NodeGroup, k, v string) {
 	switch k {
 	case "price":
 		g.Price, _ = strconv.ParseFloat(v, 64)
+	case "spot":
+		g.SpotTypes = num(v)
 	case "prio":
 		n := num(v)
 		g.Priority = &n
@@ -149,6 +151,8 @@ func (w *teller) setPolicy(k, v string) bool {
 		return w.p.GPUTotal.Decode(v) == nil
 	case "Consolidate":
 		w.p.Consolidate, w.p.ConsolidateAfter, w.p.ConsolidateSaving = v, 30*time.Minute, 0.15
+	case "ConsolidatePodCost":
+		w.p.ConsolidatePodCost, _ = strconv.ParseFloat(v, 64)
 	case "SoftTaints":
 		w.p.MaxBulkSoftTaintCount = num(v)
 	case "DrainPriority":

@@ -24,7 +24,7 @@ type command struct {
 
 const (
 	templateKeys = "cpu mem pods gpu disks labels taints"
-	groupKeys    = templateKeys + " target min max unknown stale paused keeps busy price prio balance quota pause gpuutil unneeded provision startup ignoreds zones source drift maxage repair budgets"
+	groupKeys    = templateKeys + " target min max unknown stale paused keeps busy price prio balance quota pause spot gpuutil unneeded provision startup ignoreds zones source drift maxage repair budgets"
 	classKeys    = "app cpu mem gpu select prio tolerate port uses large near anti spread claim refused"
 )
 

@@ -54,22 +54,24 @@ func (w *Search) replaceable() []int {
 
 // hasYoungPods tells a node with a pod that has run for less than youngPod.
 func (w *Search) hasYoungPods(n *round.Node) bool {
+	var due time.Time
 	for k := range n.Pods {
 		if pod := &n.Pods[k]; !w.Ignored(pod) {
-			if due := pod.Created.Time().Add(youngPod); !w.Reached(due) {
-				w.WakeAt(due)
-				return true
-			}
+			due = round.Later(due, pod.Created.Time().Add(youngPod))
 		}
 	}
-	return false
+	if w.Reached(due) {
+		return false
+	}
+	w.WakeAt(due)
+	return true
 }
 
-// best looks for the replacement that is worth most: every node for itself, and the first ones together. It costs Fit for 59 sets
+// best looks for the replacement that is worth most: every node for itself, and the first ones together. Without nodes, there is
+// none. It costs Fit for 59 sets
 // of nodes times 2*G, until the looks are used up.
 func (w *Search) best() *decision.Consolidation {
-	var best *decision.Consolidation
-	most := 0.0
+	best, most := new(decision.Consolidation), 0.0
 	try := func(nodes []int) {
 		for _, s := range w.replacements(nodes) {
 			if w.LooksSpent() {

@@ -52,8 +52,10 @@ func (w *Search) Decide() {
 		return
 	case s != nil && !w.Reached(s.Looked.Add(lookEvery)):
 		w.Next.Consolidation = s
-		w.WakeAt(s.Looked.Add(lookEvery))
-		w.heldUntilDue(s)
+		if len(s.Nodes) > 0 {
+			w.WakeAt(s.Looked.Add(lookEvery))
+			w.heldUntilDue(s)
+		}
 		return
 	}
 	if w.list = w.replaceable(); len(w.list) == 0 {
@@ -61,13 +63,14 @@ func (w *Search) Decide() {
 	}
 	w.perPod, w.perRun = w.meanPod()
 	if s == nil || w.worth(s) <= 0 {
-		if s = w.best(); s == nil {
-			return
-		}
+		s = w.best()
 		s.Since = w.Now
 	}
 	next := *s
-	next.Looked = w.Now
+	if next.Looked = w.Now; len(next.Nodes) == 0 {
+		w.Next.Consolidation = &next // so that the next rounds do not look again at once
+		return
+	}
 	if w.Reached(next.Since.Add(w.Policy.ConsolidateAfter)) {
 		w.order(&next)
 		return

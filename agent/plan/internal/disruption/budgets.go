@@ -141,7 +141,7 @@ func (r *Round) count() {
 	r.counted, r.down = true, make([]bool, len(r.Nodes))
 	replaced := map[cluster.NodeName]bool{}
 	for _, x := range r.Next.Replacements {
-		replaced[x.Node] = true
+		replaced[x.Node] = x.Rule != decision.RuleConsolidate // the nodes of one consolidation go one after the other, as budgets let them
 	}
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
