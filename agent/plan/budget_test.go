@@ -22,7 +22,7 @@ func pinned(nodes int) cluster.Snapshot {
 		s.Groups[0].Instances = append(s.Groups[0].Instances, cluster.Instance{ID: id, Phase: cluster.PhaseRunning, Member: true, Created: t0.Add(-time.Hour)})
 		s.Classes = append(s.Classes, cluster.PodClass{Namespace: "default", Labels: map[string]string{"app": string(name)}, Requests: cluster.Resources{MilliCPU: 1000, Memory: 1 << 30, Pods: 1}, NodeSelector: map[string]string{"own": string(name)}})
 		n := &cluster.Node{Name: name, UID: cluster.UID(id), ProviderID: string(id), Created: t0.Add(-time.Hour), Capacity: a, Allocatable: a, Ready: cluster.StatusTrue, Labels: map[string]string{"own": string(name)}}
-		n.Pods = []cluster.Pod{{Key: cluster.PodKey("default/p-" + name), UID: cluster.UID("p" + name), Class: i, Node: name, Created: cluster.At(t0), Owner: &cluster.Owner{Kind: "ReplicaSet", Name: string(name), UID: cluster.UID(name)}}}
+		n.Pods = []cluster.Pod{{Key: cluster.PodKey("default/p-" + name), UID: cluster.UID("p" + name), Class: i, Node: name, Created: cluster.At(t0.Add(-time.Hour)), Owner: &cluster.Owner{Kind: "ReplicaSet", Name: string(name), UID: cluster.UID(name)}}}
 		s.Nodes = append(s.Nodes, n)
 	}
 	return s

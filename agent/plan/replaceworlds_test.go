@@ -78,8 +78,26 @@ func someReplacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Polic
 	if len(s.Nodes) == 0 {
 		return
 	}
-	if x := s.Nodes[0].Created.Unix(); x%3 == 0 {
+	x := s.Nodes[0].Created.Unix()
+	if x%3 == 0 {
 		replacements(s, m, p, x)
+	}
+	if x%4 == 1 {
+		settle(s)
+	}
+}
+
+// settle lets all pods have run for two hours, so that they may be moved to save money.
+func settle(s *cluster.Snapshot) {
+	for i := range s.Pods {
+		if s.Pods[i].Node != "" {
+			s.Pods[i].Created = cluster.At(t0.Add(-2 * time.Hour))
+		}
+	}
+	for _, n := range s.Nodes {
+		for i := range n.Pods {
+			n.Pods[i].Created = cluster.At(t0.Add(-2 * time.Hour))
+		}
 	}
 }
 
@@ -94,6 +112,9 @@ func replaceWorld(r *rand.Rand) (cluster.Snapshot, decision.Memory, decision.Pol
 		gr.Min, gr.Max, gr.ReadAt, gr.Stale, gr.Paused, gr.Pause, gr.Failures = min(gr.Min, 1), gr.Max+5, t0, "", "", nil, nil
 	}
 	replacements(&s, &m, &p, r.Int64N(1000))
+	if r.IntN(3) == 0 {
+		settle(&s)
+	}
 	return s, m, p
 }
 
@@ -135,6 +156,8 @@ func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x
 		n.ReadySince = t0.Add(-time.Duration(y%40) * time.Minute)
 		if y%17 == 0 && i < 3 {
 			m.Replacements = append(m.Replacements, decision.Replacement{Node: n.Name, Group: "g0", Rule: decision.RuleDrifted, Ordered: t0.Add(-time.Duration(y%50) * time.Minute)})
+		} else if y%17 == 1 && i < 3 {
+			m.Replacements = append(m.Replacements, decision.Replacement{Node: n.Name, Group: "g0", Machines: int(y % 3), Rule: decision.RuleConsolidate, Ordered: t0.Add(-time.Duration(y%40) * time.Minute)})
 		}
 	}
 	if x%19 < 4 {
@@ -210,7 +233,7 @@ func TestReplaceWorlds(t *testing.T) {
 			seen["held "+h.Rule]++
 		}
 	}
-	for _, want := range []string{"cordon D25", "cordon D26", "cordon D27", "grow D28", "held D12", "held D28", "held D29", "held D30", "held D31", "held D32"} {
+	for _, want := range []string{"held D21", "cordon D25", "cordon D26", "cordon D27", "grow D28", "held D12", "held D28", "held D29", "held D30", "held D31", "held D32"} {
 		if seen[want] == 0 {
 			t.Errorf("no world of %d has %q", n, want)
 		}

@@ -47,7 +47,7 @@ var expanderBy = map[string]expander{
 	"price": {
 		compare: byPrice,
 		machine: func(w *Packer, g int) float64 {
-			if price := w.price(g); price > 0 {
+			if price := w.prices[g]; price > 0 {
 				return price
 			}
 			return math.Inf(1)
@@ -287,7 +287,7 @@ func (w *Packer) purchaseOf(machines []int, rooms [][]int64, used [2]float64) Pu
 			continue
 		}
 		p.fresh += n
-		p.price += w.price(g) * float64(n)
+		p.price += w.prices[g] * float64(n)
 		p.size += w.Groups[g].SizeCost() * float64(n)
 		priced = priced && w.Groups[g].Price > 0
 		for j := range have {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/purchaseprice"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
@@ -14,6 +15,7 @@ type Packer struct {
 	Topology *topology.Topology // what constrains pending pods to others; nil: nothing does
 	ListPods bool               // solutions list the pods of each machine also where nothing constrains them
 	pricing  pricing
+	prices   []float64 // by group, what one more machine counts for in money
 
 	items           []binpack.Item // by class: see item
 	strandingGroups []bool         // see stranding; nil: not asked yet
@@ -23,7 +25,7 @@ type Packer struct {
 }
 
 // New begins a round.
-func New(w *round.State) *Packer { return &Packer{State: w} }
+func New(w *round.State) *Packer { return &Packer{State: w, prices: purchaseprice.Of(w.Groups)} }
 
 // item is a class as it is packed, without a number of pods; not to be changed.
 func (w *Packer) item(class int) *binpack.Item {

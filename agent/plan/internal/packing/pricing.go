@@ -15,35 +15,8 @@ type pricing struct {
 	priorityTier []int // by group; the last tier has those that no entry of the map finds
 	drawTier     []int // by group, its place in the draw
 	machineCosts []float64
-	ranks        []int   // see MachineRanks
-	helped       []int   // see helpedBy
-	start        float64 // what starting a machine counts for, see price; 0: not worked out
-}
-
-// startCosts is what one more machine counts for beside its price for an hour, as a share of the price of the cheapest group. A
-// machine takes minutes until it takes a pod, pays for these, and for the time until it is idle and goes; and where pods
-// come one by one the smallest machine for each of them is bought again and again. Over days of simulated time it saves an
-// eighth of the machines that are started; in a burst it is a fifth of the machines for 0.3 % of the price
-// (docs/performance.md).
-const startCosts = 0.5
-
-// price is what one more machine of a group counts for in money: its price for an hour and startCosts; 0: the group has no
-// price. It costs G once.
-func (w *Packer) price(g int) float64 {
-	p := &w.pricing
-	if w.Groups[g].Price <= 0 {
-		return 0
-	}
-	if p.start == 0 { // a group has a price, so that it is more than that afterwards
-		least := w.Groups[g].Price
-		for i := range w.Groups {
-			if price := w.Groups[i].Price; price > 0 {
-				least = min(least, price)
-			}
-		}
-		p.start = startCosts * least
-	}
-	return w.Groups[g].Price + p.start
+	ranks        []int // see MachineRanks
+	helped       []int // see helpedBy
 }
 
 const noPriority = math.MinInt

@@ -116,7 +116,7 @@ func (w *Packer) MachineCosts() []float64 {
 		for g := range w.Groups {
 			gr := &w.Groups[g]
 			if w.pricing.machineCosts[g] = gr.SizeCost(); byPrice && gr.Price > 0 {
-				w.pricing.machineCosts[g] = w.price(g)
+				w.pricing.machineCosts[g] = w.prices[g]
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func (v *Solver) addCosts(o *option, p *binpack.Problem) {
 			n = max(f.Times-coming, 0)
 			coming -= min(coming, f.Times)
 		}
-		o.price += v.w.price(g) * float64(n)
+		o.price += v.w.prices[g] * float64(n)
 		priced = priced && (n == 0 || v.w.Groups[g].Price > 0)
 		if o.machines != nil {
 			o.machines[g] += n
@@ -334,6 +334,6 @@ func (v *Solver) estimate(o *option, g int, sums []relaxation) bool {
 	}
 	*o = option{Purchase: Purchase{group: g, pods: f.pods, helpers: 1, fresh: need * misfit}}
 	o.weigh([2]float64{float64(f.sum[0]), float64(f.sum[1])}, empty, o.fresh)
-	o.price = v.w.price(g) * float64(o.fresh)
+	o.price = v.w.prices[g] * float64(o.fresh)
 	return true
 }
