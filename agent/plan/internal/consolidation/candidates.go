@@ -3,7 +3,6 @@ package consolidation
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -18,10 +17,6 @@ const (
 	mostMachines = 2
 )
 
-// youngPod is how long a pod runs at least before it is moved to save money. A pod that the agent has moved is a new pod, so
-// that no pod is moved for this more than once an hour, whatever the agent remembers.
-const youngPod = time.Hour
-
 // replaceable are the nodes whose pods may all be moved, those first that move fewest pods for what they cost. It costs N and the pods of
 // those that are not kept for something else.
 func (w *Search) replaceable() []int {
@@ -32,11 +27,11 @@ func (w *Search) replaceable() []int {
 	var rows []row
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
-		if n.ControlPlane || n.Group < 0 || n.State != round.StateReady || n.InUse || len(n.Headroom) > 0 || w.Disruption.Reason(i).Rule != "" {
+		if n.ControlPlane || n.Group < 0 || n.State != round.StateReady || n.InUse || n.Removing || len(n.Headroom) > 0 || w.Disruption.Reason(i).Rule != "" {
 			continue
 		}
 		g := &w.Groups[n.Group]
-		if w.Policy.Consolidate != decision.ConsolidateAlways && g.Price <= 0 || w.Disruption.GivenUp(n.Name) || w.hasYoungPods(n) {
+		if w.Policy.Consolidate != decision.ConsolidateAlways && g.Price <= 0 || w.Disruption.GivenUp(n.Name) || w.Disruption.YoungPod(n) != "" {
 			continue
 		}
 		if growth.KeepsTotals(w.State, n) != "" || w.Disruption.Full(i, cluster.ReasonDear) != "" || !w.Removable(i) {
@@ -52,21 +47,6 @@ func (w *Search) replaceable() []int {
 	return out
 }
 
-// hasYoungPods tells a node with a pod that has run for less than youngPod.
-func (w *Search) hasYoungPods(n *round.Node) bool {
-	var due time.Time
-	for k := range n.Pods {
-		if pod := &n.Pods[k]; !w.Ignored(pod) {
-			due = round.Later(due, pod.Created.Time().Add(youngPod))
-		}
-	}
-	if w.Reached(due) {
-		return false
-	}
-	w.WakeAt(due)
-	return true
-}
-
 // best looks for the replacement that is worth most: every node for itself, and the first ones together. Without nodes, there is
 // none. It costs Fit for 59 sets
 // of nodes times 2*G, until the looks are used up.
@@ -77,8 +57,7 @@ func (w *Search) best() *decision.Consolidation {
 			if w.LooksSpent() {
 				return
 			}
-			// Of equal savings the first, which moves least; sums of prices are not exact.
-			if worth := w.worth(&s); worth > most*(1+1e-9) {
+			if worth := w.worth(&s, most); worth > most { // of equal ones the first, which moves least
 				best, most = &s, worth
 			}
 		}

@@ -15,11 +15,12 @@ type Mover interface {
 	Removable(node int) bool
 	// Moved is how many pods of a node would be evicted.
 	Moved(node int) int
-	// Fit tells whether the pods of some nodes have room on the others and on so many machines of a group. It costs looks.
-	Fit(from []int, to *round.Group, machines int) bool
+	// Fit tells whether the pods of some nodes have room on the others and on so many machines of a group, and which nodes
+	// get some of them that would go otherwise, because nothing needs them. It costs looks.
+	Fit(from []int, to *round.Group, machines int) (idle []int, ok bool)
 	// LooksSpent tells that no looks are left: Fit is not asked any more.
 	LooksSpent() bool
-	// Settled tells that no node goes now, and that none was bought a short time ago.
+	// Settled tells that no node goes now, and that scale-down did not fail a short time ago.
 	Settled() bool
 }
 
@@ -62,7 +63,7 @@ func (w *Search) Decide() {
 		return
 	}
 	w.perPod, w.perRun = w.meanPod()
-	if s == nil || w.worth(s) <= 0 {
+	if s == nil || w.worth(s, 0) <= 0 {
 		s = w.best()
 		s.Since = w.Now
 	}
@@ -80,17 +81,18 @@ func (w *Search) Decide() {
 	w.heldUntilDue(&next)
 }
 
-// quiet tells that nothing comes, goes or is decided in this round.
+// quiet tells that nothing comes, goes or is decided in this round. Nodes that nothing needs and that wait for their time disturb
+// nothing: see Mover.Fit.
 func (w *Search) quiet() bool {
 	if len(w.Plan.Actions)+len(w.Next.Replacements) > 0 || w.Unjudged || !w.Settled() {
 		return false
 	}
 	for i := range w.Groups {
-		if g := &w.Groups[i]; g.Upcoming > 0 || g.Removing > 0 || g.Grow > 0 {
+		if g := &w.Groups[i]; g.Upcoming > 0 || g.Grow > 0 {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.Removing || n.State == round.StateMarked })
+	return !slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.State == round.StateMarked })
 }
 
 // order orders the machines of a consolidation. Its nodes go when these are Ready.

@@ -13,8 +13,8 @@ import (
 const spotChoices = 15
 
 // worth is what a replacement saves in an hour, less what moving its pods counts for; 0: it is not to be done, because it saves
-// too little, is not allowed, or a pod would have no room.
-func (w *Search) worth(s *decision.Consolidation) float64 {
+// too little, is not allowed, or a pod would have no room; and where it is not worth more than the best so far.
+func (w *Search) worth(s *decision.Consolidation, most float64) float64 {
 	var from []int
 	moved := 0
 	for _, name := range s.Nodes {
@@ -34,10 +34,21 @@ func (w *Search) worth(s *decision.Consolidation) float64 {
 	}
 	before, after, pod := w.prices(s, from, to)
 	worth := before - after - w.Policy.ConsolidatePodCost*pod*float64(moved)
-	if before <= 0 || after > before*(1-w.Policy.ConsolidateSaving) || before-after <= 0 || worth <= 0 {
+	if before <= 0 || after > before*(1-w.Policy.ConsolidateSaving) || before-after <= 0 || worth <= most*(1+1e-9) { // sums of prices are not exact
 		return 0
 	}
-	if w.belowMinimum(s, from) || to != nil && (w.spotForSpot(from, to) || growth.Count(w.State, to, s.Machines) < s.Machines) || !w.Fit(from, to, s.Machines) {
+	if w.belowMinimum(s, from) || to != nil && (w.spotForSpot(from, to) || growth.Count(w.State, to, s.Machines) < s.Machines) {
+		return 0
+	}
+	idle, ok := w.Fit(from, to, s.Machines)
+	if !ok {
+		return 0
+	}
+	for _, i := range idle { // it stays for these pods, which costs as much as a new machine
+		price, _, _ := w.prices(&decision.Consolidation{}, []int{i}, nil)
+		after, worth = after+price, worth-price
+	}
+	if after > before*(1-w.Policy.ConsolidateSaving) || worth <= 0 {
 		return 0
 	}
 	return worth
@@ -54,7 +65,7 @@ func (w *Search) belowMinimum(s *decision.Consolidation, from []int) bool {
 		if gr.ID == s.Group {
 			n -= s.Machines
 		}
-		if gr.CorrectedTarget-n < gr.Min {
+		if gr.CorrectedTarget-gr.Removing-n < gr.Min {
 			return true
 		}
 	}

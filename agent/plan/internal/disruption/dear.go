@@ -2,6 +2,7 @@ package disruption
 
 import (
 	"slices"
+	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -10,6 +11,27 @@ import (
 
 // Nodes are dear while the orders last that package consolidation has placed in their stead. The nodes of one consolidation have
 // equal orders but for the node, and share the machines.
+
+// youngPod is how long a pod runs at least before it is moved to save money. A pod that the agent has moved is a new pod, so
+// that no pod is moved for this more than once an hour, whatever the agent remembers.
+const youngPod = time.Hour
+
+// YoungPod is a pod of a node that has run for less than youngPod; empty: none has. It costs the pods of the node.
+func (r *Round) YoungPod(n *round.Node) (young cluster.PodKey) {
+	var due time.Time
+	for k := range n.Pods {
+		pod := &n.Pods[k]
+		at := pod.Created.Time().Add(youngPod)
+		if c := at.Compare(due); !r.Ignored(pod) && (c > 0 || c == 0 && pod.Key < young) {
+			due, young = at, pod.Key
+		}
+	}
+	if r.Reached(due) {
+		return ""
+	}
+	r.WakeAt(due)
+	return young
+}
 
 // dear is the order of a node that is consolidated; nil: it is not.
 func (r *Round) dear(name cluster.NodeName) *decision.Replacement {
@@ -31,14 +53,16 @@ func (r *Round) wanted(x *decision.Replacement) int {
 	return x.Machines
 }
 
-// dearStands tells whether a consolidation goes on for one of its nodes. Where its machines did not come in their time, or the
-// cloud has refused them, its nodes are left alone for a while.
+// dearStands tells whether a consolidation goes on for one of its nodes. Where a pod has come to the node, its machines did not
+// come in their time, or the cloud has refused them, the node is left alone for a while.
 func (r *Round) dearStands(x *decision.Replacement, i int) bool {
 	if !r.Policy.Consolidates() {
 		return false
 	}
 	why := ""
-	if r.Reached(r.due(x)) {
+	if pod := r.YoungPod(&r.Nodes[i]); pod != "" {
+		why = "pod " + string(pod) + " has come to it meanwhile"
+	} else if r.Reached(r.due(x)) {
 		why = "its time was over at " + round.Stamp(r.due(x))
 	} else if r.arrived(x) < x.Machines {
 		for _, b := range r.Next.Backoff {
@@ -47,11 +71,12 @@ func (r *Round) dearStands(x *decision.Replacement, i int) bool {
 			}
 		}
 	}
-	if why != "" && r.Nodes[i].State != round.StateMarked {
-		r.GiveUp(x.Node)
-		r.Held("node", string(x.Node), decision.RuleConsolidate, "its replacement is given up: %s", why)
+	if why == "" || r.Nodes[i].State == round.StateMarked { // a drain has its own end
+		return !r.Reached(r.due(x))
 	}
-	return why == ""
+	r.GiveUp(x.Node)
+	r.Held("node", string(x.Node), decision.RuleConsolidate, "its replacement is given up: %s", why)
+	return false
 }
 
 // waitsForMachines says which machines of its consolidation a node waits for; empty: none.

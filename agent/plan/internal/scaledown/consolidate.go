@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
@@ -39,16 +40,34 @@ func (w *Planner) Moved(i int) int { return w.podsToDrain(&w.Nodes[i]).Movable }
 // LooksSpent tells that the part that is at work has no looks left.
 func (w *Planner) LooksSpent() bool { return w.spent() }
 
-// Settled tells that no node goes now, and that none was bought a short time ago.
+// Settled tells that no node goes now, and that scale-down did not fail a short time ago. A machine that has just come holds
+// nothing up: its pods are young, and where it came to save money the agent may have forgotten that in a restart.
 func (w *Planner) Settled() bool {
 	rule, _ := w.Cooldown()
-	return rule == "" && !w.removals.any()
+	return (rule == "" || rule == decision.RuleCooldown) && !w.removals.any()
 }
 
-// Fit tells whether the pods of some nodes have room on the others and on so many machines of a group. It costs N, C and podsFit.
-func (w *Planner) Fit(from []int, to *round.Group, machines int) bool {
+// Fit tells whether the pods of some nodes have room on the others and on so many machines of a group, and which nodes get some of
+// them that nothing has needed so far. It costs N, C and podsFit.
+func (w *Planner) Fit(from []int, to *round.Group, machines int) (idle []int, ok bool) {
 	w.looks -= len(w.Nodes) + len(w.Cache.Classes.Representative)
-	return w.podsFit(from, to, machines)
+	for i := range w.Nodes {
+		if n := &w.Nodes[i]; n.Removing && n.State == round.StateReady {
+			n.Removing = false
+			w.idle = append(w.idle, i)
+		}
+	}
+	w.cursors = nil
+	used, ok := w.podsFit(from, to, machines)
+	ok = ok && w.fitAsScheduled(from, to, machines)
+	for _, i := range w.idle {
+		w.Nodes[i].Removing = true
+		if used[i] {
+			idle = append(idle, i)
+		}
+	}
+	w.idle, w.cursors = w.idle[:0], nil
+	return idle, ok
 }
 
 // anchored tells a pod whose place depends on more than its node.
@@ -59,9 +78,9 @@ func (w *Planner) anchored(class int) bool {
 
 // podsFit tells whether the pods of some nodes have room on the others and on so many
 // machines of a group; pods with inter-pod constraints only on the others. It takes
-// nothing.
+// nothing, and tells which nodes it used.
 // It costs N + C, and relocateClass for each class on the nodes.
-func (w *Planner) podsFit(from []int, to *round.Group, machines int) bool {
+func (w *Planner) podsFit(from []int, to *round.Group, machines int) (used map[int]bool, ok bool) {
 	if w.cursors == nil {
 		w.cursors = w.newCursors()
 	}
@@ -96,7 +115,7 @@ func (w *Planner) podsFit(from []int, to *round.Group, machines int) bool {
 		for _, l := range a.classes {
 			left := int(w.relocateClass(t, i, l, &a))
 			if left > 0 && (shape == nil || t != nil && t.State.Constrained(int(l.Class)) || !fit.Passes(&w.Snapshot.Classes[l.Class], shape)) {
-				return false // a constrained pod on a machine that does not exist is not judged here
+				return nil, false // a constrained pod on a machine that does not exist is not judged here
 			}
 			for r := range rooms {
 				size := w.Dimensions.Class(int(l.Class))
@@ -105,9 +124,71 @@ func (w *Planner) podsFit(from []int, to *round.Group, machines int) bool {
 				left -= n
 			}
 			if left > 0 {
-				return false
+				return nil, false
+			}
+		}
+	}
+	used = make(map[int]bool, len(a.done))
+	for _, m := range a.done {
+		used[int(w.cursors.to[m.at])] = true
+	}
+	return used, true
+}
+
+// fitAsScheduled tells whether the pods of some nodes also find room where each of them goes to the emptiest node that takes it, as
+// kube-scheduler's scores would rather have it: first fit fills gaps that kube-scheduler leaves open. It costs the nodes for each pod, and
+// takes nothing.
+func (w *Planner) fitAsScheduled(from []int, to *round.Group, machines int) bool {
+	var places []place
+	for i := range w.Nodes {
+		if n := &w.Nodes[i]; n.State == round.StateReady && !n.Removing && !slices.Contains(from, i) {
+			places = append(places, place{i, slices.Clone(n.Room), n.Allocatable, slices.Contains(w.idle, i)})
+		}
+	}
+	for range machines {
+		empty, _ := w.Template(to)
+		places = append(places, place{-1, slices.Clone(empty), to.Template.Allocatable, false})
+	}
+	for _, i := range from {
+		for _, l := range w.DrainPlanOf(&w.Nodes[i]).Classes {
+			for range l.N {
+				p := w.emptiest(places, int(l.Class), to)
+				if p == nil {
+					return false
+				}
+				binpack.Sub(p.room, w.Dimensions.Class(int(l.Class)), 1)
 			}
 		}
 	}
 	return true
+}
+
+// place is a node, or with -1 a machine that is not there yet, and what is left on it.
+type place struct {
+	node int
+	room []int64
+	of   cluster.Resources
+	last bool // it takes pods only where no other place does
+}
+
+// emptiest is the place with most room left that takes a pod of a class; nil: none does.
+func (w *Planner) emptiest(places []place, class int, to *round.Group) (best *place) {
+	most, size := 0.0, w.Dimensions.Class(class)
+	for k := range places {
+		p := &places[k]
+		w.looks--
+		free := ratio(p.room[0], p.of.MilliCPU) + ratio(p.room[1], p.of.Memory) // the scheduler's LeastAllocated
+		if best != nil && (p.last && !best.last || p.last == best.last && free <= most) || !binpack.Fits(p.room, size) {
+			continue
+		}
+		if p.node >= 0 && w.Passes(class, p.node) || p.node < 0 && w.machineTakes(class, to) {
+			best, most = p, free
+		}
+	}
+	return best
+}
+
+func (w *Planner) machineTakes(class int, to *round.Group) bool {
+	_, shape := w.Template(to)
+	return fit.Passes(&w.Snapshot.Classes[class], shape)
 }

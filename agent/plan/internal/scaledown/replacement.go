@@ -107,7 +107,8 @@ func (w *Planner) newMachineHolds(node int) bool {
 	if slices.ContainsFunc(w.DrainPlanOf(n).Classes, func(l round.ClassCount) bool { return w.anchored(int(l.Class)) }) {
 		return true
 	}
-	return w.podsFit([]int{node}, &w.Groups[n.Group], 1)
+	_, ok := w.podsFit([]int{node}, &w.Groups[n.Group], 1)
+	return ok
 }
 
 // replacedBy tells whether a node was cordoned by a rule that replaces it.
