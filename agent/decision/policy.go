@@ -133,7 +133,7 @@ type Policy struct {
 	EvictDaemonsEmpty           bool                      `envconfig:"DAEMONSET_EVICTION_FOR_EMPTY_NODES" default:"false" desc:"The same for nodes with DaemonSet pods only."`
 	NodeDeletionDelayTimeout    time.Duration             `split_words:"true" default:"2m" desc:"How long a drained node with a delay-deletion annotation is kept."`
 	Consolidate                 string                    `default:"priced" oneof:"priced,always,off" desc:"Replace nodes by fewer or cheaper machines: priced (only where prices are known), always, or off."`
-	ConsolidateAfter            time.Duration             `split_words:"true" default:"30m" desc:"How long a saving must be real, without a break."`
+	ConsolidateAfter            time.Duration             `split_words:"true" default:"5m" desc:"How long a saving must be real, without a break."`
 	ConsolidateSaving           float64                   `split_words:"true" default:"0.15" range:"0..<1" desc:"Least share of the price that a replacement must save."`
 	ConsolidatePodCost          float64                   `split_words:"true" default:"0.5" range:"0.." desc:"What moving a pod counts for, as a share of what a pod costs in an hour: the saving of an hour must be more."`
 	Drift                       bool                      `default:"false" desc:"Whether nodes that are not what their group would start today (image, user data and so on) are replaced."`

@@ -58,7 +58,7 @@ func calmWorld(t *testing.T, r *rand.Rand) *teller {
 		for i := range n {
 			node := fmt.Sprintf("g%d-%d", g, i)
 			w.line(fmt.Sprintf("node %s group=g%d age=2h", node, g))
-			w.line(fmt.Sprintf("pods %s %d cpu=%dm mem=%dMi on=%s", node, 1+r.IntN(3), 100*cpu*(1+r.IntN(4)), 100*(1+r.IntN(10)), node))
+			w.line(fmt.Sprintf("pods %s %d cpu=%dm mem=%dMi on=%s age=2h", node, 1+r.IntN(3), 100*cpu*(1+r.IntN(4)), 100*(1+r.IntN(10)), node))
 		}
 	}
 	return w

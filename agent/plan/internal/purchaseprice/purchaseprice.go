@@ -1,5 +1,7 @@
 // Package purchaseprice says what one more machine of each group counts for in money while purchases are compared: Of(groups).
 // It refuses to compare purchases.
+//
+// Small and apart: consolidation, which compares what machines cost from now on, must not count it.
 package purchaseprice
 
 import "github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"

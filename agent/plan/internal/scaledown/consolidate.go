@@ -1,6 +1,7 @@
 package scaledown
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
@@ -136,7 +137,8 @@ func (w *Planner) podsFit(from []int, to *round.Group, machines int) (used map[i
 }
 
 // fitAsScheduled tells whether the pods of some nodes also find room where each of them goes to the emptiest node that takes it, as
-// kube-scheduler's scores would rather have it: first fit fills gaps that kube-scheduler leaves open. It costs the nodes for each pod, and
+// kube-scheduler's scores would rather have it, the small ones first: first fit fills gaps that kube-scheduler leaves open, and small pods
+// may come to where a large one was to go. It costs the nodes for each pod, and
 // takes nothing.
 func (w *Planner) fitAsScheduled(from []int, to *round.Group, machines int) bool {
 	var places []place
@@ -149,15 +151,22 @@ func (w *Planner) fitAsScheduled(from []int, to *round.Group, machines int) bool
 		empty, _ := w.Template(to)
 		places = append(places, place{-1, slices.Clone(empty), to.Template.Allocatable, false})
 	}
+	var loads []round.ClassCount
 	for _, i := range from {
-		for _, l := range w.DrainPlanOf(&w.Nodes[i]).Classes {
-			for range l.N {
-				p := w.emptiest(places, int(l.Class), to)
-				if p == nil {
-					return false
-				}
-				binpack.Sub(p.room, w.Dimensions.Class(int(l.Class)), 1)
+		loads = append(loads, w.DrainPlanOf(&w.Nodes[i]).Classes...)
+	}
+	weight := func(l round.ClassCount) float64 {
+		size := w.Dimensions.Class(int(l.Class))
+		return binpack.CoreEquivalents(float64(size[0]), float64(size[1]))
+	}
+	slices.SortStableFunc(loads, func(a, b round.ClassCount) int { return cmp.Compare(weight(a), weight(b)) })
+	for _, l := range loads {
+		for range l.N {
+			p := w.emptiest(places, int(l.Class), to)
+			if p == nil {
+				return false
 			}
+			binpack.Sub(p.room, w.Dimensions.Class(int(l.Class)), 1)
 		}
 	}
 	return true
