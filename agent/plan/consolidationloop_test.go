@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -22,6 +23,7 @@ type saver struct {
 	bill    float64
 	saved   int // nodes that were marked to save money
 	late    int // see flaps
+	orders  int // of machines, late
 }
 
 func newSaver(t testing.TB, seed uint64, mode string) *saver {
@@ -44,7 +46,7 @@ func (d *saver) day() {
 	for c, n := range d.replicas {
 		base[c] = n
 	}
-	jump, settled, storm := time.Duration(0), 0.0, time.Duration(2+d.demand.IntN(14))*time.Hour
+	jump, settled, least, storm := time.Duration(0), 0.0, math.Inf(1), time.Duration(2+d.demand.IntN(14))*time.Hour
 	for at := time.Duration(0); at < 24*time.Hour; {
 		dt := time.Duration(5+d.r.IntN(25)) * time.Second
 		if at += dt; at > jump && at < 18*time.Hour {
@@ -60,10 +62,12 @@ func (d *saver) day() {
 		}
 		if d.round(dt, at > 21*time.Hour); at < 21*time.Hour {
 			settled = d.price()
+		} else if at > 23*time.Hour {
+			least = min(least, d.price()) // a machine may come in place of others just when the day ends
 		}
 	}
-	if d.price() > settled+1e-9 {
-		d.t.Errorf("seed %d: machines cost %.2f an hour in the end, and %.2f three hours before", d.seed, d.price(), settled)
+	if least > settled+1e-9 {
+		d.t.Errorf("seed %d: machines cost %.2f an hour in the end, and %.2f three hours before", d.seed, least, settled)
 	}
 	for c, n := range d.replicas {
 		if d.running() < n {
@@ -102,12 +106,13 @@ func (d *saver) round(dt time.Duration, late bool) {
 }
 
 // flaps counts what must not happen any more after three hours without a change of demand: a purchase for pods, a drain that does
-// not end. A node may still give way to a cheaper machine, when its pods have run for an hour; the bill shows that it was cheaper.
+// not end. Nodes may still give way to
+// three cheaper machines, when their pods have run for an hour.
 func (d *saver) flaps(a decision.Action) {
 	switch x := a.(type) {
 	case decision.Uncordon:
 	case decision.Grow:
-		if x.Rule == decision.RuleConsolidate {
+		if d.orders++; x.Rule == decision.RuleConsolidate && (d.orders <= 3 || x.Group == d.refuses) {
 			return
 		}
 	default:

@@ -1,7 +1,6 @@
 package consolidation
 
 import (
-	"slices"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -81,8 +80,9 @@ func (w *Search) Decide() {
 	w.heldUntilDue(&next)
 }
 
-// quiet tells that nothing comes, goes or is decided in this round. Nodes that nothing needs and that wait for their time disturb
-// nothing: see Mover.Fit.
+// quiet tells that nothing comes, goes or is decided in this round, and that no node with pods waits for its time to go: then demand
+// has just fallen. An empty node may be a machine that came to save money, of which the agent has forgotten that in a restart: see
+// Mover.Fit.
 func (w *Search) quiet() bool {
 	if len(w.Plan.Actions)+len(w.Next.Replacements) > 0 || w.Unjudged || !w.Settled() {
 		return false
@@ -92,7 +92,12 @@ func (w *Search) quiet() bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.State == round.StateMarked })
+	for i := range w.Nodes {
+		if n := &w.Nodes[i]; n.State == round.StateMarked || n.Removing && w.Moved(i) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // order orders the machines of a consolidation. Its nodes go when these are Ready.

@@ -101,11 +101,11 @@ func (w *Search) prices(s *decision.Consolidation, from []int, to *round.Group) 
 	return float64(len(from)), float64(s.Machines), w.perRun
 }
 
-// meanPod is what the nodes cost in an hour by the pods that could be moved, in money and in machines. It costs N.
+// meanPod is what the nodes that are needed cost in an hour by the pods that could be moved, in money and in machines. It costs N.
 func (w *Search) meanPod() (price, machines float64) {
 	pods := 0
 	for i := range w.Nodes {
-		if n := &w.Nodes[i]; n.Group >= 0 && !n.ControlPlane {
+		if n := &w.Nodes[i]; n.Group >= 0 && !n.ControlPlane && !n.Removing {
 			price += w.Groups[n.Group].Price
 			machines++
 			pods += w.Moved(i)
