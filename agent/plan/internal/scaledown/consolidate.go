@@ -52,22 +52,27 @@ func (w *Planner) Settled() bool {
 // them that nothing has needed so far. It costs N, C and podsFit.
 func (w *Planner) Fit(from []int, to *round.Group, machines int) (idle []int, ok bool) {
 	w.looks -= len(w.Nodes) + len(w.Cache.Classes.Representative)
+	if w.idle == nil {
+		w.idle = make([]bool, len(w.Nodes))
+	}
 	for i := range w.Nodes {
 		if n := &w.Nodes[i]; n.Removing && n.State == round.StateReady {
-			n.Removing = false
-			w.idle = append(w.idle, i)
+			n.Removing, w.idle[i] = false, true
 		}
 	}
 	w.cursors = nil
 	used, ok := w.podsFit(from, to, machines)
 	ok = ok && w.fitAsScheduled(from, to, machines)
-	for _, i := range w.idle {
-		w.Nodes[i].Removing = true
+	for i, is := range w.idle {
+		if !is {
+			continue
+		}
+		w.Nodes[i].Removing, w.idle[i] = true, false
 		if used[i] {
 			idle = append(idle, i)
 		}
 	}
-	w.idle, w.cursors = w.idle[:0], nil
+	w.cursors = nil
 	return idle, ok
 }
 
@@ -144,7 +149,7 @@ func (w *Planner) fitAsScheduled(from []int, to *round.Group, machines int) bool
 	var places []place
 	for i := range w.Nodes {
 		if n := &w.Nodes[i]; n.State == round.StateReady && !n.Removing && !slices.Contains(from, i) {
-			places = append(places, place{i, slices.Clone(n.Room), n.Allocatable, slices.Contains(w.idle, i)})
+			places = append(places, place{i, slices.Clone(n.Room), n.Allocatable, w.idle[i]})
 		}
 	}
 	for range machines {

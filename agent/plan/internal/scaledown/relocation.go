@@ -207,7 +207,7 @@ func (w *Planner) newCursors() *relocationCursors {
 		if w.Nodes[i].State != round.StateReady {
 			continue
 		}
-		if w.Disruption.Reason(i).Rule != "" || slices.Contains(w.idle, i) { // pods that go there would have to move again, or keep it
+		if w.Disruption.Reason(i).Rule != "" || w.idle != nil && w.idle[i] { // pods that go there would have to move again, or keep it
 			last = append(last, int32(i))
 			continue
 		}
