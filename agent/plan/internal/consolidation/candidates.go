@@ -34,10 +34,10 @@ func (w *Search) replaceable() []int {
 		if w.Policy.Consolidate != decision.ConsolidateAlways && g.Price <= 0 || w.Disruption.GivenUp(n.Name) || w.Disruption.YoungPod(n) != "" {
 			continue
 		}
-		if growth.KeepsTotals(w.State, n) != "" || w.Disruption.Full(i, cluster.ReasonDear) != "" || !w.Removable(i) {
+		if growth.KeepsTotals(w.State, n) != "" || w.Disruption.Full(i, cluster.ReasonDear) != "" || !w.mover.Removable(i) {
 			continue
 		}
-		rows = append(rows, row{i, float64(w.Moved(i)) / max(g.Price, 1e-6)})
+		rows = append(rows, row{i, float64(w.mover.Moved(i)) / max(g.Price, 1e-6)})
 	}
 	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.moves, b.moves), cmp.Compare(a.node, b.node)) })
 	out := make([]int, len(rows))
@@ -54,7 +54,7 @@ func (w *Search) best() *decision.Consolidation {
 	best, most := new(decision.Consolidation), 0.0
 	try := func(nodes []int) {
 		for _, s := range w.replacements(nodes) {
-			if w.LooksSpent() {
+			if w.mover.LooksSpent() {
 				return
 			}
 			if worth := w.worth(&s, most); worth > most { // of equal ones the first, which moves least

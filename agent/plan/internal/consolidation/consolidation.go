@@ -30,7 +30,7 @@ const lookEvery = time.Minute
 type Search struct {
 	*round.State
 	Disruption *disruption.Round
-	Mover
+	mover      Mover
 
 	list           []int   // see replaceable
 	perPod, perRun float64 // see meanPod
@@ -38,7 +38,7 @@ type Search struct {
 
 // New begins a search.
 func New(w *round.State, d *disruption.Round, m Mover) *Search {
-	return &Search{State: w, Disruption: d, Mover: m}
+	return &Search{State: w, Disruption: d, mover: m}
 }
 
 // Decide orders the machines of a saving that has been real for long enough, and remembers one that is not yet.
@@ -84,7 +84,7 @@ func (w *Search) Decide() {
 // has just fallen. An empty node may be a machine that came to save money, of which the agent has forgotten that in a restart: see
 // Mover.Fit.
 func (w *Search) quiet() bool {
-	if len(w.Plan.Actions)+len(w.Next.Replacements) > 0 || w.Unjudged || !w.Settled() {
+	if len(w.Plan.Actions)+len(w.Next.Replacements) > 0 || w.Unjudged || !w.mover.Settled() {
 		return false
 	}
 	for i := range w.Groups {
@@ -93,7 +93,7 @@ func (w *Search) quiet() bool {
 		}
 	}
 	for i := range w.Nodes {
-		if n := &w.Nodes[i]; n.State == round.StateMarked || n.Removing && w.Moved(i) > 0 {
+		if n := &w.Nodes[i]; n.State == round.StateMarked || n.Removing && w.mover.Moved(i) > 0 {
 			return false
 		}
 	}

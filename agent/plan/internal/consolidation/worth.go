@@ -22,7 +22,7 @@ func (w *Search) worth(s *decision.Consolidation, most float64) float64 {
 		if !ok || !slices.Contains(w.list, i) {
 			return 0
 		}
-		from, moved = append(from, i), moved+w.Moved(i)
+		from, moved = append(from, i), moved+w.mover.Moved(i)
 	}
 	var to *round.Group
 	if s.Machines > 0 {
@@ -40,7 +40,7 @@ func (w *Search) worth(s *decision.Consolidation, most float64) float64 {
 	if w.belowMinimum(s, from) || to != nil && (w.spotForSpot(from, to) || growth.Count(w.State, to, s.Machines) < s.Machines) {
 		return 0
 	}
-	idle, ok := w.Fit(from, to, s.Machines)
+	idle, ok := w.mover.Fit(from, to, s.Machines)
 	if !ok {
 		return 0
 	}
@@ -108,7 +108,7 @@ func (w *Search) meanPod() (price, machines float64) {
 		if n := &w.Nodes[i]; n.Group >= 0 && !n.ControlPlane && !n.Removing {
 			price += w.Groups[n.Group].Price
 			machines++
-			pods += w.Moved(i)
+			pods += w.mover.Moved(i)
 		}
 	}
 	return price / float64(max(pods, 1)), machines / float64(max(pods, 1))
