@@ -59,7 +59,7 @@ func (m *Memory) Consolidating(name cluster.NodeName) *Consolidation {
 		return nil
 	}
 	x := &m.Replacements[i]
-	c := &Consolidation{Group: x.Group, Machines: x.Machines, Since: x.Ordered}
+	c := &Consolidation{Group: x.Group, Machines: x.Machines}
 	for k := range m.Replacements {
 		if x.With(&m.Replacements[k]) {
 			c.Nodes = append(c.Nodes, m.Replacements[k].Node)

@@ -45,7 +45,7 @@ func New(w *round.State, d *disruption.Round, m Mover) *Search {
 func (w *Search) Decide() {
 	s := w.Memory.Consolidation
 	switch {
-	case !w.Policy.Consolidates() || w.Disruption.Consolidating():
+	case !w.Policy.Consolidates() || w.Disruption.ConsolidationUnderWay():
 		return
 	case w.Snapshot.Stale != "" || w.Unhealthy != "" || !w.quiet():
 		w.Next.Consolidation = s

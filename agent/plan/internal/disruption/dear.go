@@ -97,7 +97,7 @@ func (r *Round) Consolidate(c *decision.Consolidation) {
 	r.sortReplacements()
 }
 
-// Consolidating tells whether a consolidation is under way.
-func (r *Round) Consolidating() bool {
+// ConsolidationUnderWay tells whether a consolidation is under way.
+func (r *Round) ConsolidationUnderWay() bool {
 	return slices.ContainsFunc(r.Next.Replacements, func(x decision.Replacement) bool { return x.Rule == decision.RuleConsolidate })
 }

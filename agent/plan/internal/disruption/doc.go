@@ -1,7 +1,7 @@
 // Package disruption says why a node is replaced, when it may go, and which machine is ordered in its place:
 // New(round.State), and scaledown asks it about each node.
 //
-// A node is sick, drifted or expired (Reason). It goes like every other node: scaledown finds room for its pods, cordons and
+// A node is sick, drifted or expired, or package consolidation has ordered machines in its place (Reason). It goes like every other node: scaledown finds room for its pods, cordons and
 // drains it. What keeps it for now is asked in one place (Hold): the breaker, the rollout of its group's source, of which the
 // first machine has to prove itself, and budgets with their windows. Where its pods have no room, or its group is at its
 // minimum, one machine of its group is ordered first (Order).

@@ -92,8 +92,8 @@ func (r *Round) Reason(i int) Reason {
 	if n.Group < 0 || n.ControlPlane || n.Instance == nil {
 		return Reason{}
 	}
-	if c := r.Next.Consolidating(n.Name); c != nil {
-		return Reason{decision.RuleConsolidate, cluster.ReasonDear, "it is dear: " + c.Words()}
+	if r.dear(n.Name) != nil {
+		return Reason{decision.RuleConsolidate, cluster.ReasonDear, "it is dear: " + r.Next.Consolidating(n.Name).Words()}
 	}
 	if !r.groups[n.Group].replaces() {
 		return Reason{}

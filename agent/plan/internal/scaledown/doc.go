@@ -1,5 +1,5 @@
 // Package scaledown finds the nodes whose pods have room elsewhere, keeps their timers,
-// drains and terminates them, and replaces nodes by fewer or cheaper machines:
+// drains and terminates them, and tells package consolidation which pods have room:
 // New(round.State, Cache).Decide() and the steps around it.
 //
 // Relocation is first fit with a cursor for every class of pods (next fit with restarts;
