@@ -15,10 +15,11 @@ import (
 func TestBalancedPurchasesAreSpreadEvenly(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 0x6e))
-		w := New(packing.New(&round.State{Groups: make([]round.Group, 2+r.IntN(5))}))
-		for g := range w.Groups {
-			w.Groups[g].NodeGroup = new(cluster.NodeGroup)
+		groups := make([]round.Group, 2+r.IntN(5))
+		for g := range groups {
+			groups[g].NodeGroup = new(cluster.NodeGroup)
 		}
+		w := New(packing.New(&round.State{Groups: groups}))
 		var set []int
 		room := 0
 		for g := range w.Groups {
