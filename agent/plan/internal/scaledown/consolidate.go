@@ -149,12 +149,12 @@ func (w *Planner) fitAsScheduled(from []int, to *round.Group, machines int) bool
 	var places []place
 	for i := range w.Nodes {
 		if n := &w.Nodes[i]; n.State == round.StateReady && !n.Removing && !slices.Contains(from, i) {
-			places = append(places, place{i, slices.Clone(n.Room), n.Allocatable, w.idle[i]})
+			places = append(places, place{i, slices.Clone(n.Room), n.Allocatable})
 		}
 	}
 	for range machines {
 		empty, _ := w.Template(to)
-		places = append(places, place{-1, slices.Clone(empty), to.Template.Allocatable, false})
+		places = append(places, place{-1, slices.Clone(empty), to.Template.Allocatable})
 	}
 	var loads []round.ClassCount
 	for _, i := range from {
@@ -182,7 +182,6 @@ type place struct {
 	node int
 	room []int64
 	of   cluster.Resources
-	last bool // it takes pods only where no other place does
 }
 
 // emptiest is the place with most room left that takes a pod of a class; nil: none does.
@@ -192,7 +191,7 @@ func (w *Planner) emptiest(places []place, class int, to *round.Group) (best *pl
 		p := &places[k]
 		w.looks--
 		free := ratio(p.room[0], p.of.MilliCPU) + ratio(p.room[1], p.of.Memory) // the scheduler's LeastAllocated
-		if best != nil && (p.last && !best.last || p.last == best.last && free <= most) || !binpack.Fits(p.room, size) {
+		if best != nil && free <= most || !binpack.Fits(p.room, size) {
 			continue
 		}
 		if p.node >= 0 && w.Passes(class, p.node) || p.node < 0 && w.machineTakes(class, to) {
