@@ -15,13 +15,19 @@ import (
 // burst that comes and goes within it writes nothing.
 const softTaintAfter = 30 * time.Second
 
-// Update taints the nodes that may go: nodes that have been unneeded for a
+// Update taints the nodes that may go: nodes that have been unneeded, or that fewer or cheaper machines replace, for a
 // while, a bounded number of changes in a round, and first of all those that are needed
 // again.
 func Update(w *round.State) {
 	left := w.Policy.MaxBulkSoftTaintCount
 	if left <= 0 || w.Snapshot.Stale != "" {
 		return
+	}
+	dear := map[cluster.NodeName]time.Time{}
+	for i := range w.Next.Replacements {
+		if x := &w.Next.Replacements[i]; x.Rule == decision.RuleConsolidate {
+			dear[x.Node] = x.Ordered
+		}
 	}
 	for _, off := range []bool{true, false} {
 		for i := range w.Nodes {
@@ -31,12 +37,16 @@ func Update(w *round.State) {
 			}
 			_, has := round.Taint(n.Node, cluster.TaintDeletionCandidate)
 			since, unneeded := w.Next.Unneeded[n.Name]
+			words := "not needed since "
+			if at, is := dear[n.Name]; is && !unneeded {
+				since, unneeded, words = at, true, "it is dear since " // a pod that comes to it now would keep it
+			}
 			if has != off || unneeded == off {
 				continue
 			}
 			why := "it is needed again"
 			if !off {
-				why = "not needed since " + round.Stamp(since)
+				why = words + round.Stamp(since)
 				if due := since.Add(softTaintAfter); !w.Reached(due) {
 					w.WakeAt(due)
 					continue
