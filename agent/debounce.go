@@ -32,7 +32,7 @@ func (s debounce) wait(ctx context.Context, until time.Time, soon, changed, late
 		case <-ctx.Done():
 			return false
 		case <-timer.C:
-			return true
+			return ctx.Err() == nil // both may be ready; an ended agent begins no round
 		case <-soon:
 			urgent()
 		case <-changed:
