@@ -31,7 +31,7 @@ func TestExpanderPages(t *testing.T) {
 		{"agent/decision/policy.go", field.Tag.Get("desc"), "%s, "},
 		{"docs/configuration.md, the row of the setting", page("docs/configuration.md", "| `AUTOSCALER_SCALING_EXPANDER` |", "\n"), "%s, "},
 		{"docs/configuration.md, the table of expanders", page("docs/configuration.md", "\n## Which group is grown\n", "\n## "), "| `%s` |"},
-		{"docs/scaling.md, the table of expanders", page("docs/scaling.md", "| expander | cost of a machine |", "\n\n"), "`%s`"},
+		{"docs/scaling-rules.md, the table of expanders", page("docs/scaling-rules.md", "| expander | cost of a machine |", "\n\n"), "`%s`"},
 	} {
 		for _, name := range plan.Expanders() {
 			if !strings.Contains(place.text, fmt.Sprintf(place.form, name)) {

@@ -19,17 +19,16 @@ import (
 
 var updatePages = flag.Bool("update", false, "rewrite what tests keep in the manual")
 
-// TestScalingPage keeps docs/scaling.md true: its rules are those of the engine with the
-// words of the source, and it lists every variable that scaling reads, with its default.
+// TestScalingPage keeps two pages true: docs/scaling-rules.md has the rules of the engine with the
+// words of the source, and docs/scaling-settings.md lists every variable that scaling reads, with its default.
 func TestScalingPage(t *testing.T) {
-	page := filepath.Join("..", "docs", "scaling.md")
+	page := filepath.Join("..", "docs", "scaling-rules.md")
 	raw, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(raw)
 	const begin, end = "<!-- the table of rules begins: go test ./agent -run TestScalingPage -update -->\n", "<!-- the table of rules ends -->\n"
-	head, rest, ok := strings.Cut(text, begin)
+	head, rest, ok := strings.Cut(string(raw), begin)
 	old, tail, closed := strings.Cut(rest, end)
 	if !ok || !closed {
 		t.Fatal("the marks of the table of rules are not there")
@@ -42,6 +41,10 @@ func TestScalingPage(t *testing.T) {
 	} else if old != table {
 		t.Errorf("the table of rules is not that of the source; run: go test ./agent -run TestScalingPage -update\n%s", table)
 	}
+	settings, err := os.ReadFile(filepath.Join("..", "docs", "scaling-settings.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, v := range config.Variables() {
 		if !strings.HasPrefix(v.Name, "AUTOSCALER_SCAL") && !strings.HasPrefix(v.Name, "AUTOSCALER_OBSERVE_") {
 			continue
@@ -50,8 +53,8 @@ func TestScalingPage(t *testing.T) {
 		if v.Default == "" {
 			row = fmt.Sprintf("| `%s` | |", v.Name)
 		}
-		if !strings.Contains(text, row) {
-			t.Errorf("no row %s", row)
+		if !strings.Contains(string(settings), row) {
+			t.Errorf("docs/scaling-settings.md has no row %s", row)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Spec is what the cloud starts an instance from, by the name of the property: "image",
-// "user data", "instance type", "security groups" and so on, in the words of docs/scaling.md.
+// "user data", "instance type", "security groups" and so on, in the words of docs/scaling-rules.md.
 // A value is compared as text, so that a provider writes lists sorted, and user data as a
 // digest without what changes from one join to the next (tokens, certificate hashes). A
 // property that the provider does not know has no entry. Instances that were started from

@@ -19,11 +19,11 @@ var (
 	variable = regexp.MustCompile("`(AUTOSCALER_[A-Z0-9_]+)`")
 )
 
-// TestMigrationHasEveryFlag: the table of docs/migration.md has one row for each flag of
+// TestMigrationHasEveryFlag: the table of docs/cluster-autoscaler-flags.md has one row for each flag of
 // Cluster Autoscaler (testdata/ca-flags.txt), each variable in it exists, and the errors about
 // flags name the same one.
 func TestMigrationHasEveryFlag(t *testing.T) {
-	page, err := os.ReadFile("../../docs/migration.md")
+	page, err := os.ReadFile("../../docs/cluster-autoscaler-flags.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestMigrationHasEveryFlag(t *testing.T) {
 		row := rows[fields[0]]
 		delete(rows, fields[0])
 		if len(row) != 3 || row[0] != fields[1] || row[1] != fields[2] {
-			t.Errorf("docs/migration.md has no row of --%s, releases %s to %s", fields[0], fields[1], fields[2])
+			t.Errorf("docs/cluster-autoscaler-flags.md has no row of --%s, releases %s to %s", fields[0], fields[1], fields[2])
 			continue
 		}
 		names := variable.FindAllStringSubmatch(row[2], -1)

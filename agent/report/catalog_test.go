@@ -24,7 +24,7 @@ func rules(t *testing.T) (ids []string, says map[string][]string) {
 	t.Helper()
 	says = map[string][]string{}
 	row := regexp.MustCompile("(?m)^\\| `([A-Z][0-9]+)` \\| ([^|]+) \\|")
-	for _, page := range []string{"../../docs/scaling.md", "../../docs/security.md", "../../docs/attested-join.md"} {
+	for _, page := range []string{"../../docs/scaling-rules.md", "../../docs/security-rules.md", "../../docs/attested-join.md"} {
 		data, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func remedies(t *testing.T) map[string]string {
 func TestCatalog(t *testing.T) {
 	ids, says := rules(t)
 	remedy := remedies(t)
-	page := map[byte]string{'A': "attested-join", 'R': "security", 'J': "security", 'L': "security", 'E': "security", 'N': "security", 'G': "security", 'B': "security", 'C': "security", 'M': "security"}
+	page := map[byte]string{'A': "attested-join", 'R': "security-rules", 'J': "security-rules", 'L': "security-rules", 'E': "security-rules", 'N': "security-rules", 'G': "security-rules", 'B': "security-rules", 'C': "security-rules", 'M': "security-rules"}
 	var out strings.Builder
 	out.WriteString("# journalctl -x shows these texts. Made from docs and packaging/remedies.txt:\n# go test ./agent/report -run TestCatalog -update\n")
 	seen := map[string]string{}
@@ -74,7 +74,7 @@ func TestCatalog(t *testing.T) {
 		seen[mid] = id
 		doc := page[id[0]]
 		if doc == "" {
-			doc = "scaling"
+			doc = "scaling-rules"
 		}
 		out.WriteString("\n-- " + mid + "\nSubject: Rule " + id + ": " + says[id][0] + "\nDefined-By: autoscaler-agent\nSupport: https://github.com/autoscaler-agent/autoscaler-agent\nDocumentation: https://github.com/autoscaler-agent/autoscaler-agent/blob/main/docs/" + doc + ".md\n\n")
 		for _, text := range says[id] {

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestManualHasEveryRule keeps the tables of docs/security.md what the code says, in its
+// TestManualHasEveryRule keeps the tables of docs/security-rules.md what the code says, in its
 // order.
 func TestManualHasEveryRule(t *testing.T) {
-	page, err := os.ReadFile("../../docs/security.md")
+	page, err := os.ReadFile("../../docs/security-rules.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +20,7 @@ func TestManualHasEveryRule(t *testing.T) {
 			fmt.Fprintf(&want, "| `%s` | %s |\n", c.rule, c.what)
 		}
 		if !strings.Contains(string(page), want.String()) {
-			t.Errorf("docs/security.md has not this table:\n%s", want.String())
+			t.Errorf("docs/security-rules.md has not this table:\n%s", want.String())
 		}
 	}
 }

@@ -8,7 +8,7 @@
 // The rules carry the IDs E (eligible), L (looks dead), G (witnessed gone), B (breakers),
 // C and M (deletion is not this agent's business, or not yet), S (same name) and N (the
 // Node and its deletion). They stand in rules.go in the order in which they are asked;
-// docs/security.md lists them.
+// docs/security-rules.md lists them.
 //
 // The package refuses to do I/O, to read a clock and to write: package nodecleaner does
 // that. It refuses to take silence for proof: an error, a partial or an empty answer, a

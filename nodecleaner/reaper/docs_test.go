@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestManualHasEveryRule keeps the table of docs/security.md what the code says.
+// TestManualHasEveryRule keeps the table of docs/security-rules.md what the code says.
 func TestManualHasEveryRule(t *testing.T) {
-	page, err := os.ReadFile("../../docs/security.md")
+	page, err := os.ReadFile("../../docs/security-rules.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func TestManualHasEveryRule(t *testing.T) {
 			row = "`" + r.ID + "` (" + says + ")"
 		}
 		if !strings.Contains(string(page), row) {
-			t.Errorf("docs/security.md has no %q", row)
+			t.Errorf("docs/security-rules.md has no %q", row)
 		}
 	}
 }

@@ -158,7 +158,7 @@ func (s *stolen) controlPlaneNames() []attack {
 				t.Fatalf("a token: %v", err)
 			}
 			if err := joins("mole").approve(t, s); err != nil {
-				t.Fatalf("a join: %v", err) // docs/security.md: "A new worker"
+				t.Fatalf("a join: %v", err) // docs/security-rules.md: "A new worker"
 			}
 			return serves("mole").with(func(w *wish) { w.dns = append(w.dns, "kubernetes.default", "web.shop.svc") }).approve(t, s)
 		}},

@@ -162,7 +162,7 @@ type attack struct {
 	says  string
 	probe bool // only one policy refuses it
 
-	// Of the calls that docs/security.md has in a table (rights_thief_test.go):
+	// Of the calls that docs/security-rules.md has in a table (rights_thief_test.go):
 	with   string // whose credential: the agent's, or one that a call before gave
 	by     string // what refuses it: a key of refusers, or the name of a policy; "x*": one of several
 	passes bool
@@ -177,7 +177,7 @@ func (a attack) judge(t *testing.T, err error) {
 	}
 	switch {
 	case a.passes && err != nil:
-		t.Errorf("docs/security.md says that it passes: %v", err)
+		t.Errorf("docs/security-rules.md says that it passes: %v", err)
 	case !a.passes && err == nil:
 		t.Error("the API server lets the thief do it")
 	case !a.passes && (!apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), a.says)):

@@ -20,9 +20,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 )
 
-var updateThief = flag.Bool("update", false, "write the thief's calls of docs/security.md anew")
+var updateThief = flag.Bool("update", false, "write the thief's calls of docs/security-rules.md anew")
 
-// refusers are what refuses a call, as docs/security.md names it, with words of its answer. Any other name
+// refusers are what refuses a call, as docs/security-rules.md names it, with words of its answer. Any other name
 // is that of a policy.
 var refusers = map[string]string{
 	"RBAC":                    " cannot ",
@@ -33,7 +33,7 @@ var refusers = map[string]string{
 
 const ofAgent, ofToken, ofNode, ofPod = "the agent's kubeconfig", "the join token", "the new Node's certificate", "the pod's token"
 
-// calls plays the thief's table of docs/security.md from its first call, which has nothing but the agent's
+// calls plays the thief's table of docs/security-rules.md from its first call, which has nothing but the agent's
 // kubeconfig, to its last one, which has the cluster (issue 41, D).
 func (s *stolen) calls(t *testing.T) {
 	h := &heist{stolen: s}
@@ -47,10 +47,10 @@ func (s *stolen) calls(t *testing.T) {
 	compareThief(t, calls)
 }
 
-// compareThief compares the table of docs/security.md with the calls that were played.
+// compareThief compares the table of docs/security-rules.md with the calls that were played.
 func compareThief(t *testing.T, calls []attack) {
 	t.Helper()
-	const page = "../../../docs/security.md"
+	const page = "../../../docs/security-rules.md"
 	const begin, end = "<!-- the thief's calls begin: cd test && go test ./suite/services -run TestStolenCredential -update -->\n", "<!-- the thief's calls end -->\n"
 	raw, err := os.ReadFile(page)
 	if err != nil {
@@ -59,7 +59,7 @@ func compareThief(t *testing.T, calls []attack) {
 	head, rest, ok := strings.Cut(string(raw), begin)
 	old, tail, closed := strings.Cut(rest, end)
 	if !ok || !closed {
-		t.Fatal("docs/security.md lacks the marks of the thief's calls")
+		t.Fatal("docs/security-rules.md lacks the marks of the thief's calls")
 	}
 	table := thiefTable(calls)
 	switch {
@@ -69,7 +69,7 @@ func compareThief(t *testing.T, calls []attack) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the thief's calls in docs/security.md are not those of this test; -update writes:\n%s", table)
+		t.Errorf("the thief's calls in docs/security-rules.md are not those of this test; -update writes:\n%s", table)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
-// The properties of a machine that are no field of a launch template alone: docs/scaling.md
+// The properties of a machine that are no field of a launch template alone: docs/scaling-rules.md
 // lists them all.
 const (
 	PropertyImage  = "image"
