@@ -6,7 +6,7 @@ import (
 )
 
 // row is one workload with Cluster Autoscaler's figures, measured on the machine that
-// docs/performance.md describes.
+// docs/benchmarks.md describes.
 type row struct {
 	bench string
 	words string
