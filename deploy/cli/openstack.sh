@@ -10,7 +10,7 @@ umask 077
 usage() {
 	cat >&2 <<'END'
 openstack.sh leader --cluster NAME --admin CIDR --key FILE.pub --network NAME --flavor NAME
-             [--external NETWORK] [--image ubuntu-24.04] [--worker-flavor NAME] [--min 0] [--max 10]
+             [--external NETWORK] [--image ubuntu-24.04] [--worker-flavor NAME[,NAME]] [--min 0] [--max 10]
              [--role member] [--access-rules yes|no]
     security groups, key pair, the leader with an address that outlives it, the agent's
     application credential in clouds.yaml, and the worker group in groups.yaml
@@ -50,17 +50,20 @@ options() {
 	[ -f "$key" ] || fail "--key: the file with your public SSH key"
 	[ -n "$network" ] || fail "--network: the network of the machines"
 	[ -n "$flavor" ] || fail "--flavor: the leader's flavor"
+	command -v ssh-keyscan >/dev/null || fail "ssh-keyscan is not installed: it comes with the ssh command"
 	worker=${worker:-$flavor}
 }
 
-# found prints the ID of what has a name: found KIND NAME, where KIND may be two words.
+# found prints the ID of what has a name: found KIND NAME. The list comes before the pipe, so that a call
+# that fails ends the script, and does not look like a list without the name.
 found() {
-	# shellcheck disable=SC2086
-	openstack $1 list --name "$2" -f value -c ID | head -n 1
+	list=$(openstack "$1" list --name "$2" -f value -c ID)
+	printf '%s' "$list" | head -n 1
 }
 
 security_group() {
-	id=$(openstack security group list -f value -c ID -c Name | while read -r one name; do [ "$name" != "$1" ] || echo "$one"; done)
+	list=$(openstack security group list -f value -c ID -c Name)
+	id=$(printf '%s\n' "$list" | while read -r one name; do [ "$name" != "$1" ] || echo "$one"; done)
 	[ -n "$id" ] || id=$(openstack security group create --description "$2" -f value -c id "$1")
 	printf '%s' "$id"
 }
@@ -96,19 +99,34 @@ security() {
 
 # server makes the leader with a port, which outlives it.
 server() {
-	if ! openstack keypair show "$cluster" -f value -c name >/dev/null 2>&1; then
+	list=$(openstack keypair list -f value -c Name)
+	if ! printf '%s\n' "$list" | grep -qxF "$cluster"; then
 		openstack keypair create --public-key "$key" -f value -c name "$cluster" >/dev/null
 	fi
 	port=$(found port "$cluster-leader")
 	[ -n "$port" ] || port=$(openstack port create --network "$network" --security-group "$leaders" -f value -c id "$cluster-leader")
-	address=$(openstack port show "$port" -f json -c fixed_ips | sed -n 's/.*"ip_address": *"\([^"]*\)".*/\1/p')
+	address=$(openstack port show "$port" -f json -c fixed_ips)
+	address=$(printf '%s\n' "$address" | sed -n 's/.*"ip_address": *"\([^"]*\)".*/\1/p')
 	public=$address
 	if [ -n "$external" ]; then
 		public=$(openstack floating ip list --port "$port" -f value -c 'Floating IP Address')
 		[ -n "$public" ] || public=$(openstack floating ip create --port "$port" -f value -c floating_ip_address "$external")
 	fi
-	[ -n "$(found server "^$cluster-leader\$")" ] || openstack server create --image "$image" --flavor "$flavor" --key-name "$cluster" \
+	leader=$(found server "^$cluster-leader\$")
+	[ -n "$leader" ] || openstack server create --wait --image "$image" --flavor "$flavor" --key-name "$cluster" \
 		--port "$port" -f value -c id "$cluster-leader" >/dev/null
+	state=$(openstack server show "$cluster-leader" -f value -c status)
+	[ "$state" = ACTIVE ] || fail "the leader $cluster-leader is $state: start it, or openstack server delete $cluster-leader and run this again"
+}
+
+# reachable waits until the leader answers SSH: the next commands of a person need that.
+reachable() {
+	tries=60
+	until [ -n "$(ssh-keyscan -T 5 "$public" 2>/dev/null)" ]; do
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || fail "the leader runs, and answers no SSH at $public: is your own address in --admin $admin, and a router in the network $network?"
+		sleep 5
+	done
 }
 
 # credential makes the agent's application credential. Keystone shows its secret once.
@@ -138,21 +156,27 @@ END
 	mv clouds.yaml.new clouds.yaml
 }
 
+# groups writes the worker group, once: the file is the operator's from then on.
 groups() {
-	cat >groups.yaml <<END
+	if [ -f groups.yaml ]; then
+		echo "openstack.sh: groups.yaml is there already and stays as it is" >&2
+		return
+	fi
+	cat >groups.yaml.new <<END
 nova:
   cluster: $cluster
   groups:
     - name: $cluster-workers
       min: $min
       max: $max
-      flavor: ["$worker"]
+      flavor: ["$(printf '%s' "$worker" | sed 's/,/", "/g')"]
       image: "$image"
       networks: ["$network"]
       securityGroups: ["$cluster-worker"]
       key: "$cluster"
       userdata: /etc/autoscaler-agent/worker.sh
 END
+	mv groups.yaml.new groups.yaml
 }
 
 leader() {
@@ -160,6 +184,7 @@ leader() {
 	server
 	credential
 	groups
+	reachable
 	echo "LEADER=$public"
 	echo "ENDPOINT=$address"
 }

@@ -19,7 +19,7 @@ resource "aws_eip" "leader" {
 }
 
 resource "aws_instance" "leader" {
-  ami                  = local.image_id
+  ami                  = local.image_ids[local.architecture[var.leader.instance_type]]
   instance_type        = var.leader.instance_type
   key_name             = aws_key_pair.admin.key_name
   iam_instance_profile = aws_iam_instance_profile.leader.name

@@ -16,22 +16,10 @@ data "aws_subnets" "all" {
   }
 }
 
-data "aws_ssm_parameter" "image" {
-  count = var.image_id == null ? 1 : 0
-  name  = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
-}
-
-data "aws_ami" "image" {
-  filter {
-    name   = "image-id"
-    values = [local.image_id]
-  }
-}
 
 locals {
   vpc_id     = var.vpc_id != null ? var.vpc_id : data.aws_vpc.default[0].id
   subnet_ids = length(var.subnet_ids) > 0 ? var.subnet_ids : sort(data.aws_subnets.all[0].ids)
-  image_id   = var.image_id != null ? var.image_id : nonsensitive(data.aws_ssm_parameter.image[0].value)
   partition  = data.aws_partition.current.partition
 
   tags = merge(

@@ -36,10 +36,15 @@ variable "subnet_ids" {
   default     = []
 }
 
-variable "image_id" {
-  description = "Image (AMI) of all machines; null for the newest of Ubuntu 24.04: workers get it at the next apply, the leader keeps its own."
-  type        = string
-  default     = null
+variable "image_ids" {
+  description = "Images (AMI) by architecture, amd64 and arm64. Of one that is not here it is the Ubuntu 24.04 that was the newest at the first apply; the leader keeps its own."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = length([for name in keys(var.image_ids) : name if name != "amd64" && name != "arm64"]) == 0
+    error_message = "The architectures of image_ids are amd64 and arm64."
+  }
 }
 
 variable "leader" {
@@ -52,17 +57,18 @@ variable "leader" {
 }
 
 variable "groups" {
-  description = "Worker groups by name. A group that has volumes belongs into one subnet. Labels, taints and resources are tags by which the agent knows what a new machine of the group offers: give userdata render the same labels and taints."
+  description = "Worker groups by name. Several instance types, the preferred one first, or spot make it a group of mixed instances; its types are of one architecture. A group that has volumes belongs into one subnet. Labels, taints and resources are tags by which the agent knows what a new machine of the group offers: give userdata render the same labels and taints."
   type = map(object({
-    instance_type = optional(string, "t3.large")
-    root_gib      = optional(number, 32)
-    min           = optional(number, 0)
-    max           = optional(number, 10)
-    subnet_ids    = optional(list(string))
-    user_data     = optional(string)
-    labels        = optional(map(string), {})
-    taints        = optional(map(string), {})
-    resources     = optional(map(string), {})
+    instance_types = optional(list(string), ["t3.large"])
+    spot           = optional(bool, false)
+    root_gib       = optional(number, 32)
+    min            = optional(number, 0)
+    max            = optional(number, 10)
+    subnet_ids     = optional(list(string))
+    user_data      = optional(string)
+    labels         = optional(map(string), {})
+    taints         = optional(map(string), {})
+    resources      = optional(map(string), {})
   }))
   default = { workers = {} }
 }

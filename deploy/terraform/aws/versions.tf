@@ -4,7 +4,7 @@ terraform {
   required_providers {
     aws = {
       source  = "hashicorp/aws"
-      version = ">= 5.70, < 7.0"
+      version = "5.100.0"
     }
   }
 }

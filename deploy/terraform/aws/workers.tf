@@ -5,6 +5,9 @@ locals {
     var.worker_user_data_file != null ? filebase64(var.worker_user_data_file) : null
   }
 
+  # Groups whose machines are not all of one type, on demand
+  mixed = { for name, group in var.groups : name => group.spot || length(group.instance_types) > 1 }
+
   # The tags by which the agent finds a group, and by which it knows what a new machine of
   # it offers; they stay with the group.
   group_tags = { for name, group in var.groups : name => merge(
@@ -21,8 +24,8 @@ locals {
 resource "aws_launch_template" "workers" {
   for_each               = var.groups
   name                   = "${var.cluster}-${each.key}"
-  image_id               = local.image_id
-  instance_type          = each.value.instance_type
+  image_id               = local.image_ids[local.architecture[each.value.instance_types[0]]]
+  instance_type          = each.value.instance_types[0]
   vpc_security_group_ids = [aws_security_group.worker.id]
   update_default_version = true
   tags                   = merge(local.tags, { Name = "${var.cluster}-${each.key}" })
@@ -41,7 +44,7 @@ resource "aws_launch_template" "workers" {
   }
 
   block_device_mappings {
-    device_name = data.aws_ami.image.root_device_name
+    device_name = data.aws_ami.image[local.architecture[each.value.instance_types[0]]].root_device_name
 
     ebs {
       volume_size           = each.value.root_gib
@@ -59,6 +62,13 @@ resource "aws_launch_template" "workers" {
       tags          = merge(local.tags, { Name = "${var.cluster}-${each.key}" })
     }
   }
+
+  lifecycle {
+    precondition {
+      condition     = length(distinct([for type in each.value.instance_types : local.architecture[type]])) == 1
+      error_message = "The instance types of the group ${each.key} are of two architectures, and a group has one image: make two groups."
+    }
+  }
 }
 
 resource "aws_autoscaling_group" "workers" {
@@ -73,9 +83,41 @@ resource "aws_autoscaling_group" "workers" {
   suspended_processes       = ["AZRebalance"]
   wait_for_capacity_timeout = "0"
 
-  launch_template {
-    id      = aws_launch_template.workers[each.key].id
-    version = "$Latest"
+  dynamic "launch_template" {
+    for_each = local.mixed[each.key] ? [] : [aws_launch_template.workers[each.key].id]
+
+    content {
+      id      = launch_template.value
+      version = "$Latest"
+    }
+  }
+
+  dynamic "mixed_instances_policy" {
+    for_each = local.mixed[each.key] ? [aws_launch_template.workers[each.key].id] : []
+
+    content {
+      instances_distribution {
+        on_demand_allocation_strategy            = "prioritized"
+        on_demand_base_capacity                  = 0
+        on_demand_percentage_above_base_capacity = each.value.spot ? 0 : 100
+        spot_allocation_strategy                 = "price-capacity-optimized"
+      }
+
+      launch_template {
+        launch_template_specification {
+          launch_template_id = mixed_instances_policy.value
+          version            = "$Latest"
+        }
+
+        dynamic "override" {
+          for_each = each.value.instance_types
+
+          content {
+            instance_type = override.value
+          }
+        }
+      }
+    }
   }
 
   dynamic "tag" {

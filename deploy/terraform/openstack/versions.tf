@@ -4,7 +4,7 @@ terraform {
   required_providers {
     openstack = {
       source  = "terraform-provider-openstack/openstack"
-      version = ">= 2.1, < 4.0"
+      version = "3.4.0"
     }
   }
 }

@@ -2,6 +2,7 @@ package quickstart
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os/exec"
 	"path/filepath"
@@ -28,12 +29,11 @@ import (
 )
 
 const (
-	deploy = "../../../deploy"
-	// ubuntu is the parameter by which AWS tells the newest image of Ubuntu.
-	ubuntu = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
-	image  = "ami-0a1b2c3d4e5f60718"
-	admin  = "203.0.113.7/32"
-	owner  = "ops@example.com"
+	deploy   = "../../../deploy"
+	image    = "ami-0a1b2c3d4e5f60718"
+	imageARM = "ami-0a1b2c3d4e5f60719"
+	admin    = "203.0.113.7/32"
+	owner    = "ops@example.com"
 )
 
 // emptyAccount is an AWS with a default VPC, the public images, and nothing else. Every
@@ -60,12 +60,19 @@ func emptyAccount(t *testing.T) *aws.Cloud {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	c.PutImage(image)
-	clients := connect(c)
-	if _, err := clients.ssm.PutParameter(t.Context(), &ssm.PutParameterInput{Name: sdk.String(ubuntu), Value: sdk.String(image), Type: ssmtypes.ParameterTypeString}); err != nil {
+	publish(t, c, image, "x86_64")
+	publish(t, c, imageARM, "arm64")
+	return c
+}
+
+// publish makes an image the newest of Ubuntu for its architecture: AWS tells it by a public parameter.
+func publish(t *testing.T, c *aws.Cloud, id, architecture string) {
+	t.Helper()
+	c.PutImage(id, architecture)
+	name := fmt.Sprintf("/aws/service/canonical/ubuntu/server/24.04/stable/current/%s/hvm/ebs-gp3/ami-id", map[string]string{"x86_64": "amd64", "arm64": "arm64"}[architecture])
+	if _, err := connect(c).ssm.PutParameter(t.Context(), &ssm.PutParameterInput{Name: sdk.String(name), Value: sdk.String(id), Type: ssmtypes.ParameterTypeString, Overwrite: sdk.Bool(true)}); err != nil {
 		t.Fatal(err)
 	}
-	return c
 }
 
 // clients are AWS's own SDK.

@@ -144,6 +144,9 @@ func (r *run) one(address string) error {
 	b := r.m.resources[address]
 	s, _ := schemaOf(address)
 	instance := func(ctx *hcl.EvalContext) (cty.Value, error) {
+		if err := preconditions(b.Body, ctx); err != nil {
+			return cty.NilVal, err
+		}
 		c, err := evaluateBlock(b.Body, s, ctx)
 		if err != nil {
 			return cty.NilVal, err
@@ -170,6 +173,30 @@ func (r *run) one(address string) error {
 		r.values[address], err = instance(r.context())
 	}
 	return err
+}
+
+// preconditions of a resource's lifecycle hold before it is made.
+func preconditions(body *hclsyntax.Body, ctx *hcl.EvalContext) error {
+	for _, b := range body.Blocks {
+		if b.Type != "lifecycle" {
+			continue
+		}
+		for _, rule := range b.Body.Blocks {
+			holds, diags := rule.Body.Attributes["condition"].Expr.Value(ctx)
+			if diags.HasErrors() {
+				return diags
+			}
+			if holds.True() {
+				continue
+			}
+			message, diags := rule.Body.Attributes["error_message"].Expr.Value(ctx)
+			if diags.HasErrors() {
+				return diags
+			}
+			return errors.New(message.AsString())
+		}
+	}
+	return nil
 }
 
 func (r *run) counted(e hclsyntax.Expression, instance func(*hcl.EvalContext) (cty.Value, error)) (cty.Value, error) {
@@ -299,7 +326,8 @@ func object(v any) cty.Value {
 
 // functions are those of Terraform's that the modules use.
 var functions = map[string]function.Function{
-	"can": tryfunc.CanFunc, "coalesce": stdlib.CoalesceFunc, "concat": stdlib.ConcatFunc, "jsondecode": stdlib.JSONDecodeFunc, "jsonencode": stdlib.JSONEncodeFunc,
+	"can": tryfunc.CanFunc, "coalesce": stdlib.CoalesceFunc, "concat": stdlib.ConcatFunc, "contains": stdlib.ContainsFunc, "distinct": stdlib.DistinctFunc, "flatten": stdlib.FlattenFunc, "keys": stdlib.KeysFunc, "values": stdlib.ValuesFunc,
+	"jsondecode": stdlib.JSONDecodeFunc, "jsonencode": stdlib.JSONEncodeFunc,
 	"length": stdlib.LengthFunc, "merge": stdlib.MergeFunc, "regex": stdlib.RegexFunc, "sort": stdlib.SortFunc,
 	"nonsensitive": function.New(&function.Spec{Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType}},
 		Type: func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },

@@ -177,7 +177,7 @@ func (m *module) check() []string {
 	for address, b := range m.resources {
 		look(references(b.Body, nil))
 		typ := strings.Split(strings.TrimPrefix(address, "data."), ".")[0]
-		if prefix, _, _ := strings.Cut(typ, "_"); !slices.Contains(m.providers, prefix) {
+		if prefix, _, _ := strings.Cut(typ, "_"); !slices.Contains(m.providers, prefix) && prefix != "terraform" {
 			wrong = append(wrong, fmt.Sprintf("%s: %s is of a provider that is not required", b.TypeRange, typ))
 		}
 		s, known := schemaOf(address)

@@ -23,13 +23,17 @@ import (
 )
 
 // commands are the lines of a page's first block.
-func commands(t *testing.T, page string) []string {
+func commands(t *testing.T, page string) []string { return block(t, page, "# ") }
+
+// block are the lines of the first block below a heading of a page.
+func block(t *testing.T, page, heading string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "```sh\n")
+	_, rest, _ := strings.Cut(string(text), heading)
+	_, rest, _ = strings.Cut(rest, "```sh\n")
 	block, _, ok := strings.Cut(rest, "```")
 	if !ok {
 		t.Fatalf("%s has no commands", page)
@@ -73,6 +77,8 @@ func newWorkstation(t *testing.T) *workstation {
 	for _, name := range recorded {
 		d.write("bin/"+name, "#!/bin/sh\nprintf '%s\\n' \""+name+" $*\" >>\"$DESK/log\"\n", 0o755)
 	}
+	// The leader's SSH answers at the second question: the scripts wait for it.
+	d.write("bin/ssh-keyscan", "#!/bin/sh\nprintf '%s\\n' \"ssh-keyscan $*\" >>\"$DESK/log\"\n[ ! -f \"$DESK/up\" ] || echo a key\n: >\"$DESK/up\"\n", 0o755)
 	d.write("bin/ssh", "#!/bin/sh\nprintf '%s\\n' \"ssh $*\" >>\"$DESK/log\"\nshift\nexec sh -c \"$*\"\n", 0o755)
 	d.write("bin/sudo", "#!/bin/sh\ncase \"$*\" in 'sh leader.sh') printf '%s\\n' 'sh leader.sh' >>\"$DESK/log\" ;; *) exec \"$@\" ;; esac\n", 0o755)
 	known := ""
@@ -136,15 +142,21 @@ func (d *workstation) authority() {
 // play types the lines in one shell.
 func (d *workstation) play(lines []string, env ...string) {
 	d.t.Helper()
-	cmd := exec.Command("sh", "-eu", "-c", strings.Join(lines, "\n"))
+	if out, err := d.try(strings.Join(lines, "\n"), env...); err != nil {
+		d.t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// try is play for what may fail: it returns all that is printed.
+func (d *workstation) try(lines string, env ...string) (string, error) {
+	cmd := exec.Command("sh", "-eu", "-c", lines)
 	cmd.Dir = d.dir
 	cmd.Env = append(os.Environ(), append(env, "PATH="+filepath.Join(d.dir, "bin")+":"+os.Getenv("PATH"), "HOME="+filepath.Join(d.dir, "home"), "AWS_PAGER=",
 		"DESK="+d.dir, "AGENT="+d.agent)...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		d.t.Fatalf("%v\n%s", err, out.String())
-	}
+	err := cmd.Run()
+	return out.String(), err
 }
 
 // want compares what the leader was told with lines that begin so, in order.
@@ -222,18 +234,21 @@ func TestQuickstartAWS(t *testing.T) {
 	c := emptyAccount(t)
 	d.play(lines[:8], c.Env()...)
 	closedGroup(t, c)
-	d.play(lines[8:], append(c.Env(), "LEADER=198.51.100.1")...) // the same shell to a person
-	d.want("scp autoscaler-agent-VERSION-linux-amd64.deb ubuntu@198.51.100.1:agent.deb", "apt-get install -y ./agent.deb",
+	d.play(append([]string{". ./demo.env"}, lines[8:]...), c.Env()...) // the same shell to a person
+	d.want("ssh-keyscan -T 5 "+c.Account().Addresses[0].PublicIP, "ssh-keyscan -T 5 "+c.Account().Addresses[0].PublicIP,
+		"scp autoscaler-agent-VERSION-linux-amd64.deb ubuntu@"+c.Account().Addresses[0].PublicIP+":agent.deb", "apt-get -o DPkg::Lock::Timeout=300 install -y ./agent.deb",
 		"autoscaler-agent leader-config --os ubuntu --cluster-name demo --endpoint 10.0.0.4:6443 ", "sh leader.sh",
 		"autoscaler-agent install --set AUTOSCALER_BOOTSTRAP_TOKENS=none --set AUTOSCALER_BOOTSTRAP_ATTEST_LISTEN=:6444 --set AUTOSCALER_BOOTSTRAP_ATTEST_ACCOUNT=123456789012 --set AUTOSCALER_BOOTSTRAP_ATTEST_ROLES=demo-worker",
-		"systemctl enable --now autoscaler-agent", "autoscaler-agent userdata render --attest 10.0.0.4:6444", "kubectl --kubeconfig /etc/kubernetes/admin.conf create deployment", "autoscaler-agent status")
+		"systemctl enable --now autoscaler-agent", "autoscaler-agent userdata render --attest 10.0.0.4:6444", "kubectl --kubeconfig /etc/kubernetes/admin.conf apply -f -", "autoscaler-agent status")
 	d.leaderScript()
 	d.linted("aws", "worker.sh")
 	if data := d.read("worker.sh"); strings.Contains(data, "JOIN_TOKEN='") {
 		t.Errorf("the user data has a token")
 	}
 	judgeAWS(t, c, d.read("worker.sh"))
+	buysTen(t, c)
 	d.again(c, lines)
+	d.furtherGroups(c)
 }
 
 // again: a second run of aws.sh leader changes nothing, and new user data is a new version
@@ -246,9 +261,10 @@ func (d *workstation) again(c *aws.Cloud, lines []string) {
 		d.t.Errorf("a second run of leader changes\n%sto\n%s", before, after)
 	}
 	d.write("worker.sh", "#!/bin/sh\necho second\n", 0o600)
+	publish(d.t, c, "ami-0a1b2c3d4e5f60720", "x86_64")
 	d.play(lines[8:9], c.Env()...)
-	if i := grow(d.t, c); !strings.Contains(i.UserData, "second") {
-		d.t.Errorf("the next machine gets %q", i.UserData)
+	if i := grow(d.t, c); !strings.Contains(i.UserData, "second") || i.ImageID != image {
+		d.t.Errorf("the next machine gets the image %s and %q: new user data is no new image", i.ImageID, i.UserData)
 	}
 }
 
@@ -274,10 +290,11 @@ func TestQuickstartOpenStack(t *testing.T) {
 	if err := os.Remove(filepath.Join(d.dir, "deploy")); err != nil {
 		t.Fatal(err)
 	}
+	d.write("deploy/work.yaml", "", 0o600)
 	d.write("deploy/cli/openstack.sh", "#!/bin/sh\necho LEADER=198.51.100.1\necho ENDPOINT=10.0.0.4\n", 0o755)
 	d.write("bin/install", "#!/bin/sh\nprintf '%s\\n' \"install $*\" >>\"$DESK/log\"\ncase \"$*\" in */dev/stdin*) cat >\"$DESK/worker.sh\" ;; esac\n", 0o755)
 	d.play(lines)
-	d.want("scp autoscaler-agent-VERSION-linux-amd64.deb clouds.yaml groups.yaml ubuntu@198.51.100.1:", "apt-get install -y", "install -m 0640 -g autoscaler-agent clouds.yaml groups.yaml /etc/autoscaler-agent/",
+	d.want("scp autoscaler-agent-VERSION-linux-amd64.deb clouds.yaml groups.yaml ubuntu@198.51.100.1:", "apt-get -o DPkg::Lock::Timeout=300 install -y", "install -m 0640 -g autoscaler-agent clouds.yaml groups.yaml /etc/autoscaler-agent/",
 		"autoscaler-agent leader-config --os ubuntu --cluster-name demo --endpoint 10.0.0.4:6443 ", "sh leader.sh",
 		"autoscaler-agent install --set AUTOSCALER_PROVIDER=nova --set AUTOSCALER_OPENSTACK_CLOUD=demo --set OS_CLIENT_CONFIG_FILE=/etc/autoscaler-agent/clouds.yaml",
 		"systemctl enable --now autoscaler-agent", "autoscaler-agent userdata render --cloud openstack", "kubectl ", "autoscaler-agent status")

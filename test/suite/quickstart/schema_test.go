@@ -90,11 +90,13 @@ var securityRule = schema{required: "security_group_id ip_protocol",
 	args: "security_group_id:s ip_protocol:s from_port:n to_port:n cidr_ipv4:s cidr_ipv6:s referenced_security_group_id:s description:s tags:m"}
 
 var schemas = map[string]schema{
-	"data.aws_partition":       {read: "partition dns_suffix"},
-	"data.aws_caller_identity": {read: "account_id arn user_id"},
-	"data.aws_vpc":             {args: "default:b id:s cidr_block:s tags:m"},
-	"data.aws_subnets":         {args: "tags:m", blocks: map[string]schema{"filter": {required: "name values", args: "name:s values:l"}}, read: "ids"},
-	"data.aws_ssm_parameter":   {required: "name", args: "name:s with_decryption:b", read: "value arn type version"},
+	"data.aws_partition":         {read: "partition dns_suffix"},
+	"data.aws_caller_identity":   {read: "account_id arn user_id"},
+	"data.aws_vpc":               {args: "default:b id:s cidr_block:s tags:m"},
+	"data.aws_subnets":           {args: "tags:m", blocks: map[string]schema{"filter": {required: "name values", args: "name:s values:l"}}, read: "ids"},
+	"data.aws_ssm_parameter":     {required: "name", args: "name:s with_decryption:b", read: "value arn type version"},
+	"data.aws_ec2_instance_type": {required: "instance_type", args: "instance_type:s", read: "supported_architectures default_vcpus memory_size"},
+	"terraform_data":             {args: "input:s triggers_replace:s", read: "output"},
 	"data.aws_ami": {args: "owners:l most_recent:b", blocks: map[string]schema{"filter": {required: "name values", args: "name:s values:l"}},
 		read: "root_device_name architecture arn"},
 	"aws_security_group":                  {args: "name:s description:s vpc_id:s tags:m", read: "arn owner_id"},
@@ -127,7 +129,14 @@ var schemas = map[string]schema{
 		args: "name:s min_size:n max_size:n desired_capacity:n vpc_zone_identifier:l protect_from_scale_in:b suspended_processes:l wait_for_capacity_timeout:s",
 		blocks: map[string]schema{
 			"launch_template": {args: "id:s name:s version:s"},
-			"tag":             {required: "key value propagate_at_launch", args: "key:s value:s propagate_at_launch:b"},
+			"mixed_instances_policy": {required: "launch_template", blocks: map[string]schema{
+				"instances_distribution": {args: "on_demand_allocation_strategy:s on_demand_base_capacity:n on_demand_percentage_above_base_capacity:n spot_allocation_strategy:s spot_max_price:s"},
+				"launch_template": {required: "launch_template_specification", blocks: map[string]schema{
+					"launch_template_specification": {args: "launch_template_id:s launch_template_name:s version:s"},
+					"override":                      {args: "instance_type:s weighted_capacity:s"},
+				}},
+			}},
+			"tag": {required: "key value propagate_at_launch", args: "key:s value:s propagate_at_launch:b"},
 		}, read: "arn availability_zones"},
 
 	"data.openstack_networking_network_v2": {args: "name:s network_id:s region:s external:b", read: "subnets"},

@@ -214,6 +214,8 @@ func (m *applier) make(address string, c content) (attributes, error) {
 		return m.data(ctx, typ, c)
 	case strings.HasPrefix(typ, "aws_iam"):
 		return m.identity(ctx, typ, c)
+	case typ == "terraform_data":
+		return attributes{"output": c.args["input"]}, nil
 	case typ == "aws_launch_template":
 		return m.launchTemplate(ctx, c)
 	case typ == "aws_autoscaling_group":
@@ -258,6 +260,16 @@ func (m *applier) data(ctx context.Context, typ string, c content) (attributes, 
 			return nil, err
 		}
 		return texts(sdk.String("value"), out.Parameter.Value), nil
+	case "aws_ec2_instance_type":
+		out, err := m.ec2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{InstanceTypes: []ec2types.InstanceType{ec2types.InstanceType(c.text("instance_type"))}})
+		if err != nil {
+			return nil, err
+		}
+		var names []cty.Value
+		for _, name := range out.InstanceTypes[0].ProcessorInfo.SupportedArchitectures {
+			names = append(names, cty.StringVal(string(name)))
+		}
+		return attributes{"supported_architectures": cty.ListVal(names)}, nil
 	case "aws_ami":
 		out, err := m.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: c.blocks["filter"][0].list("values")})
 		if err != nil {
@@ -383,10 +395,15 @@ func (m *applier) launchTemplate(ctx context.Context, c content) (attributes, er
 }
 
 func (m *applier) group(ctx context.Context, c content) (attributes, error) {
-	name, ref := sdk.String(c.text("name")), c.blocks["launch_template"][0]
+	name := sdk.String(c.text("name"))
 	in := &autoscaling.CreateAutoScalingGroupInput{AutoScalingGroupName: name, MinSize: c.number("min_size"), MaxSize: c.number("max_size"),
-		VPCZoneIdentifier: sdk.String(strings.Join(c.list("vpc_zone_identifier"), ",")), NewInstancesProtectedFromScaleIn: sdk.Bool(c.args["protect_from_scale_in"].True()),
-		LaunchTemplate: &astypes.LaunchTemplateSpecification{LaunchTemplateId: sdk.String(ref.text("id")), Version: sdk.String(ref.text("version"))}}
+		VPCZoneIdentifier: sdk.String(strings.Join(c.list("vpc_zone_identifier"), ",")), NewInstancesProtectedFromScaleIn: sdk.Bool(c.args["protect_from_scale_in"].True())}
+	for _, ref := range c.blocks["launch_template"] {
+		in.LaunchTemplate = &astypes.LaunchTemplateSpecification{LaunchTemplateId: sdk.String(ref.text("id")), Version: sdk.String(ref.text("version"))}
+	}
+	for _, policy := range c.blocks["mixed_instances_policy"] {
+		in.MixedInstancesPolicy = mixedPolicy(policy)
+	}
 	for _, tag := range c.blocks["tag"] {
 		in.Tags = append(in.Tags, astypes.Tag{Key: sdk.String(tag.text("key")), Value: sdk.String(tag.text("value")), PropagateAtLaunch: sdk.Bool(tag.args["propagate_at_launch"].True())})
 	}
@@ -395,4 +412,18 @@ func (m *applier) group(ctx context.Context, c content) (attributes, error) {
 	}
 	_, err := m.asg.SuspendProcesses(ctx, &autoscaling.SuspendProcessesInput{AutoScalingGroupName: name, ScalingProcesses: c.list("suspended_processes")})
 	return texts(sdk.String("id"), name), err
+}
+
+func mixedPolicy(c content) *astypes.MixedInstancesPolicy {
+	shares, template := c.blocks["instances_distribution"][0], c.blocks["launch_template"][0]
+	ref := template.blocks["launch_template_specification"][0]
+	out := &astypes.MixedInstancesPolicy{
+		InstancesDistribution: &astypes.InstancesDistribution{OnDemandAllocationStrategy: sdk.String(shares.text("on_demand_allocation_strategy")), OnDemandBaseCapacity: shares.number("on_demand_base_capacity"),
+			OnDemandPercentageAboveBaseCapacity: shares.number("on_demand_percentage_above_base_capacity"), SpotAllocationStrategy: sdk.String(shares.text("spot_allocation_strategy"))},
+		LaunchTemplate: &astypes.LaunchTemplate{LaunchTemplateSpecification: &astypes.LaunchTemplateSpecification{LaunchTemplateId: sdk.String(ref.text("launch_template_id")), Version: sdk.String(ref.text("version"))}},
+	}
+	for _, o := range template.blocks["override"] {
+		out.LaunchTemplate.Overrides = append(out.LaunchTemplate.Overrides, astypes.LaunchTemplateOverrides{InstanceType: sdk.String(o.text("instance_type"))})
+	}
+	return out
 }

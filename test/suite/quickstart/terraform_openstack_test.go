@@ -18,14 +18,14 @@ import (
 
 const moduleOpenStack = deploy + "/terraform/openstack"
 
-// plan is what a module would make: a line for each resource.
-type plan struct {
+// madeResources is what a module would make: a line for each resource.
+type madeResources struct {
 	lines []string
 	rules []openstack.AccessRule
 	seen  map[string]int
 }
 
-func (p *plan) make(address string, c content) (map[string]cty.Value, error) {
+func (p *madeResources) make(address string, c content) (map[string]cty.Value, error) {
 	p.seen[address]++
 	id := fmt.Sprintf("id of %s", address)
 	if strings.HasPrefix(address, "openstack_networking_secgroup_v2") || strings.HasPrefix(address, "openstack_networking_port_v2") {
@@ -82,7 +82,7 @@ func TestTerraformOpenStack(t *testing.T) {
 	if wrong := m.check(); len(wrong) > 0 {
 		t.Fatal(strings.Join(wrong, "\n"))
 	}
-	p := &plan{seen: map[string]int{}}
+	p := &madeResources{seen: map[string]int{}}
 	given := map[string]cty.Value{
 		"cluster": cty.StringVal("demo"), "auth_url": cty.StringVal("https://keystone.example.net:5000/v3"), "ssh_public_key": cty.StringVal("ssh-ed25519 AAAA ops"),
 		"admin_cidrs": cty.TupleVal([]cty.Value{cty.StringVal(admin)}), "network": cty.StringVal("machines"), "leader_flavor": cty.StringVal("m1.medium"),
@@ -122,7 +122,7 @@ func TestTerraformOpenStack(t *testing.T) {
 	wantFiles(t, outputs)
 
 	given["external_network"], given["access_rules"] = cty.NullVal(cty.String), cty.False
-	p = &plan{seen: map[string]int{}}
+	p = &madeResources{seen: map[string]int{}}
 	if outputs, err = m.evaluate(given, p.make); err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ type account struct {
 	security map[string]*SecurityGroup
 	nics     map[string]*NetworkInterface
 	addrs    map[string]*Address
-	images   []string // that exist although no launch template names them
-	next     int      // last byte of the next Elastic IP address
+	images   map[string]string // that exist although no launch template names them: architecture by ID
+	next     int               // last byte of the next Elastic IP address
 }
 
 func newAccount() *account {
@@ -102,11 +102,14 @@ func (c *Cloud) Account() Account {
 	return a
 }
 
-// PutImage makes an image exist that no launch template names.
-func (c *Cloud) PutImage(id string) {
+// PutImage makes an image of an architecture ("x86_64", "arm64") exist that no launch template names.
+func (c *Cloud) PutImage(id, architecture string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.account.images = append(c.account.images, id)
+	if c.account.images == nil {
+		c.account.images = map[string]string{}
+	}
+	c.account.images[id] = architecture
 }
 
 // specified reads the tags that a call gives a new resource of a kind.

@@ -208,9 +208,6 @@ func (c *Cloud) setBadImage(id string, bad bool) {
 // images derives the images that templates mention.
 func (c *Cloud) images(w *world) []image {
 	byID := map[string]image{}
-	for _, id := range c.account.images {
-		byID[id] = image{id, "x86_64", []BlockDevice{{"/dev/xvda", 8, "gp3"}}}
-	}
 	for _, id := range sortedKeys(w.templates) {
 		for _, v := range w.templates[id].versions {
 			if v == nil {
@@ -224,6 +221,9 @@ func (c *Cloud) images(w *world) []image {
 				byID[v.ImageID] = image{v.ImageID, arch, []BlockDevice{{"/dev/xvda", 8, "gp3"}}}
 			}
 		}
+	}
+	for id, arch := range c.account.images {
+		byID[id] = image{id, arch, []BlockDevice{{"/dev/xvda", 8, "gp3"}}}
 	}
 	var out []image
 	for _, id := range sortedKeys(byID) {
