@@ -1,5 +1,6 @@
 #!/bin/sh
-# release.sh DIST KEY URL [MINISIGN]: signs what make dist has written to DIST, and makes of its
+# release.sh DIST KEY URL [MINISIGN]: signs what make dist has written to DIST (the rpms themselves, so that their bytes are others
+# than those of make dist, and SHA256SUMS over everything), and makes of its
 # packages a repository of apt and one of dnf in DIST/repo, directories that any web server can
 # serve. KEY names a secret key of gpg, URL the address of DIST/repo, MINISIGN a secret key file.
 set -eu
@@ -12,6 +13,7 @@ need() {
 need gpg gnupg
 need reprepro reprepro
 need createrepo_c createrepo-c
+need rpmsign rpm
 fingerprint=$(gpg --batch --with-colons --list-secret-keys "$key" | awk -F: '$1 == "fpr" { print $10; exit }')
 [ -n "$fingerprint" ] || { echo "release: gpg has no secret key $key" >&2; exit 1; }
 sign() {
@@ -20,6 +22,10 @@ sign() {
 }
 
 (cd "$dist" && sha256sum --quiet --check SHA256SUMS)
+for rpm in "$dist"/*.rpm; do
+  rpmsign --quiet --define "_gpg_name $fingerprint" --define '_gpg_sign_cmd_extra_args --batch' --addsign "$rpm" >/dev/null
+done
+(cd "$dist" && sed 's/^[^ ]*  //' SHA256SUMS | xargs -d '\n' sha256sum >SHA256SUMS.new && mv SHA256SUMS.new SHA256SUMS)
 sign "$dist/SHA256SUMS" "$dist/SHA256SUMS.asc"
 if [ -n "${4:-}" ]; then
   need minisign minisign

@@ -66,7 +66,7 @@ func TestDist(t *testing.T) {
 		{"usr/lib/systemd/system/autoscaler-agent-renew.service", 0o644}, {"usr/lib/systemd/system/autoscaler-agent-renew.timer", 0o644},
 		{"usr/lib/tmpfiles.d/autoscaler-agent.conf", 0o644}, {"usr/share/man/man8/autoscaler-agent.8.gz", 0o644}, {"usr/share/man/man5/agent.env.5.gz", 0o644},
 		{"usr/share/bash-completion/completions/autoscaler-agent", 0o644}, {"usr/share/autoscaler-agent/admission-policy.yaml", 0o644},
-		{"usr/share/doc/autoscaler-agent/copyright", 0o644},
+		{"usr/share/doc/autoscaler-agent/copyright", 0o644}, {"usr/share/doc/autoscaler-agent/NOTICES", 0o644},
 	} {
 		if deb[want.path] != want.mode || tarball[want.path] != want.mode {
 			t.Errorf("%s: mode %o in the deb, %o in the tarball, want %o", want.path, deb[want.path], tarball[want.path], want.mode)
@@ -103,7 +103,12 @@ func TestDist(t *testing.T) {
 	}
 	bill, err := json.Read(bytes.NewReader(one["autoscaler-agent-1.2.3-linux-amd64.spdx.json"]))
 	if err != nil || len(bill.Packages) < 10 || len(bill.Relationships) != len(bill.Packages) {
-		t.Errorf("SPDX: %v, %d packages", err, len(bill.Packages))
+		t.Fatalf("SPDX: %v, %d packages", err, len(bill.Packages))
+	}
+	for _, p := range bill.Packages {
+		if p.PackageLicenseConcluded == "" || p.PackageLicenseConcluded == "NOASSERTION" || p.PackageLicenseConcluded == "NONE" {
+			t.Errorf("%s: the licence is %q", p.PackageName, p.PackageLicenseConcluded)
+		}
 	}
 }
 
@@ -184,7 +189,7 @@ func packed(t *testing.T, archs ...string) map[string][]byte {
 		put("completion/"+shell, []byte("# "+shell+"\n"))
 	}
 	b := build{root: "../..", out: filepath.Join(dir, "out"), man: filepath.Join(dir, "man"), completion: filepath.Join(dir, "completion"),
-		version: "1.2.3", date: time.Date(2026, 11, 22, 19, 13, 31, 0, time.UTC)}
+		version: "1.2.3", date: time.Date(2026, 11, 22, 19, 13, 31, 0, time.UTC), from: command{".", []string{"-test", "."}}}
 	for _, arch := range archs {
 		put("out/autoscaler-agent-linux-"+arch, binary)
 		if err := b.pack(arch); err != nil {

@@ -26,6 +26,7 @@ type build struct {
 	described                  string // of git describe
 	version                    string // a semantic version
 	date                       time.Time
+	from                       command // what the binaries were built from
 }
 
 func main() {
@@ -51,6 +52,7 @@ func run() error {
 	}
 	b.date = b.date.UTC()
 	b.version = semantic(b.described, b.date)
+	b.from = command{b.root, []string{"./cmd/autoscaler-agent"}}
 	for _, arch := range []string{"amd64", "arm64"} {
 		if err := b.pack(arch); err != nil {
 			return fmt.Errorf("%s: %w", arch, err)
@@ -66,6 +68,13 @@ func (b *build) pack(arch string) error {
 		return err
 	}
 	defer os.RemoveAll(stage)
+	licences, err := b.licences(arch)
+	if err != nil {
+		return fmt.Errorf("licences: %w", err)
+	}
+	if err := b.put(stage, "usr/share/doc/autoscaler-agent/NOTICES", notices(licences), 0o644); err != nil {
+		return err
+	}
 	if err := b.lay(stage, arch); err != nil {
 		return err
 	}
@@ -73,7 +82,7 @@ func (b *build) pack(arch string) error {
 		b.packages(stage, arch),
 		b.tarball(stage, arch),
 		b.extension(stage, arch),
-		b.modules(arch),
+		b.modules(arch, licences),
 	)
 }
 

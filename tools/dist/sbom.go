@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/spdx/tools-golang/json"
@@ -15,8 +13,8 @@ import (
 )
 
 // modules writes the software bill of materials (SPDX 2.3) of one binary: the modules
-// that the linker wrote into it, not those that go.mod names.
-func (b *build) modules(arch string) error {
+// that the linker wrote into it, not those that go.mod names, each with the licences of its linked packages.
+func (b *build) modules(arch string, licences []licence) error {
 	binary := filepath.Join(b.out, "autoscaler-agent-linux-"+arch)
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -37,9 +35,13 @@ func (b *build) modules(arch string) error {
 		Packages:          []*spdx.Package{agent},
 		Relationships:     []*spdx.Relationship{relation("DOCUMENT", "DESCRIBES", "agent")},
 	}
-	std := module("go", "std", strings.TrimPrefix(info.GoVersion, "go"))
-	deps := append([]*spdx.Package{std, charts()}, dependencies(info.Deps)...)
-	for _, p := range deps {
+	packages := []*spdx.Package{charts()}
+	for i, l := range licences {
+		p := module(fmt.Sprintf("module-%d", i), l.module, l.version)
+		p.PackageLicenseConcluded, p.PackageLicenseDeclared, p.PackageCopyrightText = l.concluded, l.concluded, l.copyright
+		packages = append(packages, p)
+	}
+	for _, p := range packages {
 		doc.Packages = append(doc.Packages, p)
 		doc.Relationships = append(doc.Relationships, relation("agent", "CONTAINS", common.ElementID(p.PackageSPDXIdentifier)))
 	}
@@ -60,16 +62,6 @@ func charts() *spdx.Package {
 	p.PackageLicenseDeclared, p.PackageLicenseConcluded = "MIT", "MIT"
 	p.PackageExternalReferences[0].Locator = "pkg:npm/uplot@1.6.32"
 	return p
-}
-
-func dependencies(deps []*debug.Module) (list []*spdx.Package) {
-	for i, d := range deps {
-		if d.Replace != nil {
-			d = d.Replace
-		}
-		list = append(list, module(fmt.Sprintf("module-%d", i), d.Path, d.Version))
-	}
-	return list
 }
 
 func module(id, path, version string) *spdx.Package {

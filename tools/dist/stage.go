@@ -85,6 +85,7 @@ var kept = []struct {
 	mode           fs.FileMode
 }{
 	{"deploy/cli/*.sh", share, 0o755},
+	{"deploy/*.yaml", share, 0o644},
 	{"deploy/grafana/*.json", share, 0o644},
 	{"deploy/prometheus/*.yaml", share, 0o644},
 	{"deploy/terraform/*/*.tf", share, 0o644},
