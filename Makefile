@@ -19,7 +19,7 @@ KUBERNETES ?= 1.30 1.31 1.32 1.33 1.34 1.35 1.36
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check audit test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-systemd e2e-ca-example versions prices bench fuzz dist image clean e2e-page release e2e-release
+.PHONY: help build man generate check audit test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-systemd e2e-ca-example versions prices bench fuzz dist image clean e2e-page release e2e-release
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -85,6 +85,9 @@ demo: ## the main job on this machine: a real control plane, an emulated cloud (
 e2e-openstack: ## providers nova and magnum against real Keystone, Placement, Glance, Nova, Neutron, Cinder and Magnum from Debian's packages (installs them, as root; 13 minutes on two idle cores, and 4 to install)
 	sh test/suite/openstack/install.sh
 	cd test && AUTOSCALER_TEST_OPENSTACK=1 $(GO) test ./suite/openstack -count=1 -v -timeout 2h
+
+e2e-terraform: ## terraform itself applies and destroys the module of deploy/terraform/openstack in the emulated OpenStack (the provider is built from its Go module: 5 minutes of CPU once, then half a minute; terraform has to be installed)
+	cd test && AUTOSCALER_TEST_TERRAFORM=1 $(GO) test ./suite/quickstart -run 'TestTerraformApplies|TestProvidersArePinned' -count=1 -v -timeout 30m
 
 e2e-hpa: ## load, HorizontalPodAutoscaler, machines, and back, with the real metrics-server built from its Go module (4 minutes of CPU once, then 2 minutes)
 	cd test && AUTOSCALER_TEST_HPA=1 $(GO) test ./suite/e2e -run TestHPA -count=1 -v -timeout 40m

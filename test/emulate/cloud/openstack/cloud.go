@@ -44,20 +44,21 @@ type Cloud struct {
 	address string
 	started time.Time
 
-	mu       sync.Mutex
-	regions  map[string]*Region
-	order    []string
-	identity *identity
-	faults   []*armed
-	calls    []Call
-	services map[string]service // by type, those that others added
-	magnum   *magnum
-	consoles map[string]string // by server
-	rng      *mathrand.Rand
-	closed   bool
-	timers   map[*time.Timer]bool
-	told     chan func()
-	done     chan struct{}
+	mu          sync.Mutex
+	regions     map[string]*Region
+	order       []string
+	identity    *identity
+	credentials []map[string]any // application credentials that were made, as Keystone shows them once
+	faults      []*armed
+	calls       []Call
+	services    map[string]service // by type, those that others added
+	magnum      *magnum
+	consoles    map[string]string // by server
+	rng         *mathrand.Rand
+	closed      bool
+	timers      map[*time.Timer]bool
+	told        chan func()
+	done        chan struct{}
 }
 
 // service is an API that another file of this package adds: Magnum.

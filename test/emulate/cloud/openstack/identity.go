@@ -183,7 +183,10 @@ func (i *identity) find(q authRequest) (*Login, string) {
 
 // keystone answers /identity.
 func (c *Cloud) keystone(q *call) {
+	parts := strings.Split(strings.Trim(q.path, "/"), "/")
 	switch {
+	case len(parts) >= 4 && parts[1] == "users" && parts[3] == "application_credentials":
+		c.applicationCredential(q, parts)
 	case q.path == "/" || q.path == "":
 		q.answer(http.StatusMultipleChoices, map[string]any{"versions": map[string]any{"values": []any{c.keystoneVersion()}}})
 	case q.path == "/v3" || q.path == "/v3/":

@@ -21,15 +21,10 @@ func (r *Region) neutron(q *call) {
 		answerList(q, "subnet", parts, r.networks, func(n *Network) map[string]any {
 			return map[string]any{"id": n.SubnetID, "name": n.SubnetName, "network_id": n.ID, "cidr": n.CIDR, "ip_version": 4, "tags": []string{}}
 		})
-	case what == "GET security-groups":
-		var ids []string
-		for id := range r.groups {
-			ids = append(ids, id)
-		}
-		slices.Sort(ids)
-		answerList(q, "security_group", parts, ids, func(id string) map[string]any {
-			return map[string]any{"id": id, "name": r.groups[id], "security_group_rules": []any{}, "tags": []string{}}
-		})
+	case parts[0] == "security-groups":
+		r.serveGroups(q, parts)
+	case parts[0] == "security-group-rules":
+		r.serveRules(q, parts)
 	case parts[0] == "ports":
 		r.servePorts(q, parts)
 	case parts[0] == "floatingips":
@@ -67,7 +62,7 @@ func answerList[T any](q *call, name string, parts []string, all []T, describe f
 func (q *call) suits(d map[string]any) bool {
 	for field, values := range q.URL.Query() {
 		switch field {
-		case "limit", "marker", "fields", "sort_key", "sort_dir", "page_reverse":
+		case "limit", "marker", "fields", "sort", "sort_key", "sort_dir", "page_reverse":
 			continue
 		case "tags":
 			has, _ := d["tags"].([]string)

@@ -103,12 +103,8 @@ func (r *Region) nova(q *call) {
 			zones = append(zones, map[string]any{"zoneName": z, "zoneState": map[string]any{"available": true}, "hosts": nil})
 		}
 		q.answer(http.StatusOK, map[string]any{"availabilityZoneInfo": zones})
-	case what == "GET os-keypairs":
-		var keys []any
-		for name, key := range r.keys {
-			keys = append(keys, map[string]any{"keypair": map[string]any{"name": name, "public_key": key, "fingerprint": "SHA256:x"}})
-		}
-		q.answer(http.StatusOK, map[string]any{"keypairs": keys})
+	case parts[0] == "os-keypairs":
+		r.serveKeys(q, parts)
 	default:
 		q.fail(http.StatusNotFound, "The resource could not be found.")
 	}

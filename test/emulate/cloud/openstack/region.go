@@ -77,6 +77,8 @@ type Region struct {
 	images   []*Image
 	networks []*Network
 	groups   map[string]string // security groups: ID to name
+	texts    map[string]string // their descriptions
+	rules    []*SecurityRule
 	keys     map[string]string
 	servers  []*Server // in order of creation
 	ports    []*Port
@@ -107,7 +109,7 @@ const (
 func newRegion(c *Cloud, name string, number int) *Region {
 	r := &Region{cloud: c, name: name, number: number, zones: slices.Clone(c.opts.Zones), quota: Quota{-1, -1, -1, -1, -1},
 		groups: map[string]string{defaultGroup: "default", workersGroup: "workers"}, keys: map[string]string{KeyName: "ssh-ed25519 AAAA ops"},
-		stuck: map[string]bool{}}
+		texts: map[string]string{}, stuck: map[string]bool{}}
 	for i, f := range []Flavor{
 		{Name: "m1.small", VCPUs: 1, RAM: 2048, Disk: 20}, {Name: "m1.medium", VCPUs: 2, RAM: 4096, Disk: 40},
 		{Name: "m1.large", VCPUs: 4, RAM: 8192, Disk: 80}, {Name: "m1.xlarge", VCPUs: 8, RAM: 16384, Disk: 160},
