@@ -23,7 +23,7 @@ sign() {
 
 (cd "$dist" && sha256sum --quiet --check SHA256SUMS)
 for rpm in "$dist"/*.rpm; do
-  rpmsign --quiet --define "_gpg_name $fingerprint" --define '_gpg_sign_cmd_extra_args --batch' --addsign "$rpm" >/dev/null
+  rpmsign --quiet --define "__gpg $(command -v gpg)" --define "_gpg_name $fingerprint" --define '_gpg_sign_cmd_extra_args --batch' --addsign "$rpm" >/dev/null
 done
 (cd "$dist" && sed 's/^[^ ]*  //' SHA256SUMS | xargs -d '\n' sha256sum >SHA256SUMS.new && mv SHA256SUMS.new SHA256SUMS)
 sign "$dist/SHA256SUMS" "$dist/SHA256SUMS.asc"

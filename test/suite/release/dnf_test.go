@@ -17,7 +17,7 @@ func (r *released) dnf(t *testing.T) {
 		if out, err := d.sh(commands); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		out, err := d.sh("autoscaler-agent version && rpm -q autoscaler-agent && rpm -V autoscaler-agent && test -s /usr/share/doc/autoscaler-agent/NOTICES")
+		out, err := d.sh("autoscaler-agent version && rpm -q autoscaler-agent && rpm -V --nogroup autoscaler-agent && test -s /usr/share/doc/autoscaler-agent/NOTICES")
 		if err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
