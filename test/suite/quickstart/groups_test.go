@@ -39,15 +39,6 @@ func (d *workstation) furtherGroups(c *aws.Cloud) {
 	if lt, _ := c.LatestVersion("demo-spot"); lt.BlockDevices[0].SizeGiB != 50 {
 		d.t.Errorf("the disk is %+v", lt.BlockDevices)
 	}
-	for line, want := range map[string]string{
-		"--group both --type m5.large,m6g.large": "1 of the types m5.large m6g.large are of arm64",
-		"--group arm --image " + image:           "--image: " + image + " is for x86_64, and m6g.large for arm64",
-	} {
-		out, err := d.try("deploy/cli/aws.sh workers --cluster demo --user-data worker.sh "+line, c.Env()...)
-		if err == nil || !strings.Contains(out, want) {
-			d.t.Errorf("%s: %v, %s", line, err, out)
-		}
-	}
 }
 
 // group is what AWS says of an Auto Scaling group.

@@ -67,3 +67,40 @@ func TestScriptsRefuse(t *testing.T) {
 		}
 	}
 }
+
+// TestScriptsRefuseWhatAWSTells: what only AWS's answers show to be wrong is refused before anything is made.
+func TestScriptsRefuseWhatAWSTells(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"worker.sh": "#!/bin/sh\n",
+		"aws": `#!/bin/sh
+case "$*" in
+*describe-instance-types*) echo 1 ;; # one of the types is of arm64
+*Architecture*) echo x86_64 ;;
+*describe-security-groups*) [ "$1 $5" != "ec2 Name=vpc-id,Values=other" ] || exit 0; echo sg-1 ;;
+*describe-vpcs*) echo vpc-1 ;;
+*describe*) ;;
+*) echo "something is made: $*" ;;
+esac
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for line, want := range map[string]string{
+		"--type m5.large,m6g.large":            "--type: 1 of the types m5.large m6g.large are of arm64",
+		"--type m6g.large --image ami-1":       "--image: ami-1 is for x86_64, and m6g.large for arm64",
+		"--type m6g.large --min 4 --max 3":     "--min: 4 is more than the maximum 3",
+		"--type m6g.large --min 11":            "--min: 11 is more than the maximum 10",
+		"--type m6g.large --vpc other --min 1": "there is no security group demo-worker: run aws.sh leader first",
+	} {
+		cmd := exec.Command("sh", "-c", script(t, "aws.sh")+" workers --cluster demo --user-data worker.sh "+line)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) || strings.Contains(string(out), "something is made") {
+			t.Errorf("%s: %v, %s", line, err, out)
+		}
+	}
+}
