@@ -143,7 +143,7 @@ func (c *Cloud) place(q *call) (region string) {
 	if len(parts) == 4 {
 		q.path = "/" + parts[3]
 	}
-	for _, version := range []string{"/v2.1", "/v2.0", "/v2", "/v3", "/v1"} {
+	for _, version := range []string{"/v2.1", "/v2.0", "/v2.9", "/v2", "/v3", "/v1"} {
 		if rest, ok := strings.CutPrefix(q.path, version); ok && (rest == "" || rest[0] == '/') && rest != "" && rest != "/" {
 			q.path = rest
 			break

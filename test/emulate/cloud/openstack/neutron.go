@@ -21,6 +21,8 @@ func (r *Region) neutron(q *call) {
 		answerList(q, "subnet", parts, r.networks, func(n *Network) map[string]any {
 			return map[string]any{"id": n.SubnetID, "name": n.SubnetName, "network_id": n.ID, "cidr": n.CIDR, "ip_version": 4, "tags": []string{}}
 		})
+	case what == "GET extensions":
+		answerList(q, "extension", parts[:1], []string{}, nil)
 	case parts[0] == "security-groups":
 		r.serveGroups(q, parts)
 	case parts[0] == "security-group-rules":

@@ -190,6 +190,12 @@ func (c *Cloud) applicationCredential(q *call, parts []string) {
 			return
 		}
 		one, app := body.Credential, *t.login
+		roles, _ := one["roles"].([]any)
+		for _, role := range roles { // a role's name is its ID here
+			if r, ok := role.(map[string]any); ok && r["name"] == nil {
+				r["name"] = r["id"]
+			}
+		}
 		one["id"], one["secret"], one["project_id"] = newID(), newID(), t.login.ProjectID
 		app.Password, app.ApplicationID, app.Secret = "", one["id"].(string), one["secret"].(string)
 		app.ApplicationName, _ = one["name"].(string)
