@@ -86,8 +86,8 @@ e2e-openstack: ## providers nova and magnum against real Keystone, Placement, Gl
 	sh test/suite/openstack/install.sh
 	cd test && AUTOSCALER_TEST_OPENSTACK=1 $(GO) test ./suite/openstack -count=1 -v -timeout 2h
 
-e2e-terraform: ## terraform itself applies and destroys the module of deploy/terraform/openstack in the emulated OpenStack (the provider is built from its Go module: 5 minutes of CPU once, then half a minute; terraform has to be installed)
-	cd test && AUTOSCALER_TEST_TERRAFORM=1 $(GO) test ./suite/quickstart -run 'TestTerraformApplies|TestProvidersArePinned' -count=1 -v -timeout 30m
+e2e-terraform: ## terraform itself applies and destroys the module of deploy/terraform/openstack in the emulated OpenStack, and the openstack command, where it is installed, runs the script (the provider is built from its Go module: 5 minutes of CPU once, then half a minute; terraform has to be installed)
+	cd test && AUTOSCALER_TEST_TERRAFORM=1 $(GO) test ./suite/quickstart -run 'TestTerraformApplies|TestProvidersArePinned|TestOpenStackScript' -count=1 -v -timeout 30m
 
 e2e-hpa: ## load, HorizontalPodAutoscaler, machines, and back, with the real metrics-server built from its Go module (4 minutes of CPU once, then 2 minutes)
 	cd test && AUTOSCALER_TEST_HPA=1 $(GO) test ./suite/e2e -run TestHPA -count=1 -v -timeout 40m
