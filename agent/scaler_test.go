@@ -79,7 +79,7 @@ func TestMarksReadNoCloud(t *testing.T) {
 			t.Fatal(err)
 		}
 		recorder := record.NewFakeRecorder(10 * n)
-		s := &scaler{inventory: inv, observer: observer, metrics: report.NewMetrics(), history: &history.History{}, log: entry, heldLog: report.HeldLog{Log: entry}, could: true, events: report.Events{Recorder: recorder},
+		s := &scaler{inventory: inv, observer: observer, metrics: report.NewMetrics(), history: &history.History{}, log: entry, could: true, events: report.Events{Recorder: recorder},
 			executor: &act.Executor{Client: api, Cloud: cloud, Recorder: recorder, Log: entry}}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
