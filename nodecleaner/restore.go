@@ -244,7 +244,7 @@ func operators(all map[string]string, elsewhere bool) map[string]string {
 	out := map[string]string{}
 	for key, value := range all {
 		switch key {
-		case annotationDeleted, cluster.AnnotationCordoned, cluster.AnnotationRequested, cluster.AnnotationGroup:
+		case annotationDeleted, cluster.AnnotationCordoned, cluster.AnnotationRequested, cluster.AnnotationReplace, cluster.AnnotationGroup:
 			continue
 		}
 		if strings.HasPrefix(key, cluster.AnnotationDelay) ||

@@ -117,15 +117,22 @@ func TestGrowRefusedIsAnOutcomeWithItsKind(t *testing.T) {
 
 func TestCordonAndUncordonTouchOnlyOurs(t *testing.T) {
 	foreign := corev1.Taint{Key: "x", Effect: corev1.TaintEffectNoSchedule}
+	h, other, _ := executor(&cloud{}, node("n", func(n *corev1.Node) { n.Labels = map[string]string{cluster.LabelNoLoadBalancer: ""} }))
+	for _, a := range []decision.Action{decision.Cordon{Node: "n", UID: "uid-n"}, decision.Uncordon{Node: "n", UID: "uid-n"}} {
+		h.Do(t.Context(), decision.Plan{Actions: []decision.Action{a}})
+		if value, has := get(t, other, "n").Labels[cluster.LabelNoLoadBalancer]; !has || value != "" {
+			t.Errorf("after %s somebody else's label is %q, %v", a, value, has)
+		}
+	}
 	h, client, _ := executor(&cloud{}, node("n", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{foreign} }))
 	h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Cordon{Node: "n", UID: "uid-n", Rule: decision.RuleInterrupted}}})
 	n := get(t, client, "n")
-	if by := n.Annotations[cluster.AnnotationCordoned]; !n.Spec.Unschedulable || !slices.ContainsFunc(n.Spec.Taints, isOurs) || !strings.HasSuffix(by, "Z D23") {
+	if by := n.Annotations[cluster.AnnotationCordoned]; !n.Spec.Unschedulable || !slices.ContainsFunc(n.Spec.Taints, isOurs) || !strings.HasSuffix(by, "Z D23") || n.Labels[cluster.LabelNoLoadBalancer] != cluster.LabelOurs {
 		t.Errorf("cordoned: %+v %v", n.Spec, n.Annotations)
 	}
 	h.Do(t.Context(), decision.Plan{Actions: []decision.Action{decision.Uncordon{Node: "n", UID: "uid-n"}}})
 	n = get(t, client, "n")
-	if n.Spec.Unschedulable || !slices.Equal(n.Spec.Taints, []corev1.Taint{foreign}) || len(n.Annotations) != 0 {
+	if n.Spec.Unschedulable || !slices.Equal(n.Spec.Taints, []corev1.Taint{foreign}) || len(n.Annotations)+len(n.Labels) != 0 {
 		t.Errorf("uncordoned: %+v %v", n.Spec, n.Annotations)
 	}
 }
@@ -213,6 +220,9 @@ func TestTerminateLooksOnceMore(t *testing.T) {
 		yes := true
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: &yes}}
 	}
+	owned := func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "r", Controller: new(true)}}
+	}
 	for name, c := range map[string]struct {
 		node    *corev1.Node
 		pods    []*corev1.Pod
@@ -228,6 +238,13 @@ func TestTerminateLooksOnceMore(t *testing.T) {
 			p.Annotations = map[string]string{cluster.AnnotationSafeToEvict: cluster.SafeOnCompletion}
 		})}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, false, "pod ns/j is on node n"},
 		"work came":        {node("n", marked), []*corev1.Pod{pod("w", "n", nil)}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, false, "pod ns/w is on node n"},
+		"work, by force":   {node("n", marked), []*corev1.Pod{pod("w", "n", owned)}, decision.Terminate{Node: "n", NodeUID: "uid-n", Forced: true}, true, ""},
+		"lone, by force":   {node("n", marked), []*corev1.Pod{pod("w", "n", nil)}, decision.Terminate{Node: "n", NodeUID: "uid-n", Forced: true}, false, "pod ns/w is on node n"},
+		"kept, by force": {node("n", marked), []*corev1.Pod{pod("w", "n", func(p *corev1.Pod) {
+			owned(p)
+			p.Annotations = map[string]string{cluster.AnnotationSafeToEvict: "false"}
+		})}, decision.Terminate{Node: "n", NodeUID: "uid-n", Forced: true}, false, "pod ns/w is on node n"},
+		"unmarked by force": {node("n", nil), nil, decision.Terminate{Node: "n", NodeUID: "uid-n", Forced: true}, false, "no longer carries"},
 		"work elsewhere":   {node("n", marked), []*corev1.Pod{pod("w", "other", nil)}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
 		"uncordoned":       {node("n", nil), nil, decision.Terminate{Node: "n", NodeUID: "uid-n"}, false, "no longer carries"},
 		"another node now": {node("n", marked), nil, decision.Terminate{Node: "n", NodeUID: "old"}, false, "another one now"},

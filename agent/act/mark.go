@@ -112,14 +112,24 @@ func cordon(n *corev1.Node, rule string, now time.Time) (bool, error) {
 		n.Annotations = map[string]string{}
 	}
 	n.Spec.Unschedulable, n.Annotations[cluster.AnnotationCordoned] = true, strings.TrimSpace(now.UTC().Format(time.RFC3339)+" "+rule)
+	if _, has := n.Labels[cluster.LabelNoLoadBalancer]; !has {
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		n.Labels[cluster.LabelNoLoadBalancer] = cluster.LabelOurs
+	}
 	return true, nil
 }
 
-// uncordon takes the taint away, and the cordon where it is marked as ours.
+// uncordon takes the taint away, and the cordon and the label where they are marked as ours.
 func uncordon(n *corev1.Node, _ time.Time) (bool, error) {
 	before := len(n.Spec.Taints)
 	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, isOurs)
 	changed := len(n.Spec.Taints) != before
+	if n.Labels[cluster.LabelNoLoadBalancer] == cluster.LabelOurs {
+		delete(n.Labels, cluster.LabelNoLoadBalancer)
+		changed = true
+	}
 	if _, ours := n.Annotations[cluster.AnnotationCordoned]; ours {
 		n.Spec.Unschedulable = false
 		delete(n.Annotations, cluster.AnnotationCordoned)

@@ -16,7 +16,7 @@ const (
 	AnnotationDelay        = "delay-deletion.cluster-autoscaler.kubernetes.io/" // a prefix
 	AnnotationCordoned     = "autoscaler-agent/cordoned"                        // when and by which rule, with a space between
 	AnnotationGroup        = "autoscaler-agent/group"
-	AnnotationResume       = "autoscaler-agent/resume-rollout"
+	AnnotationReplace      = "autoscaler-agent/replace-requested"
 
 	AnnotationSafeToEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	AnnotationSafeVolumes  = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
@@ -26,7 +26,12 @@ const (
 
 	LabelControlPlane       = "node-role.kubernetes.io/control-plane"
 	LabelControlPlaneLegacy = "node-role.kubernetes.io/master"
+	LabelNoLoadBalancer     = "node.kubernetes.io/exclude-from-external-load-balancers"
 )
+
+// LabelOurs is the value of LabelNoLoadBalancer that the agent sets with its cordon. Load balancers ask for the key alone, so
+// that the value tells whose label it is.
+const LabelOurs = "autoscaler-agent"
 
 // SafeOnCompletion is the value of AnnotationSafeToEvict of a pod that runs to its end: its node waits for that (Cluster
 // Autoscaler 1.36).
@@ -64,8 +69,9 @@ var Marks = []Mark{
 	{AnnotationKeep, "annotation of a Node", "reads", "an operator", "the node is not removed by scale-down, unless the value is false, and its Node object is not deleted", "D5 E3"},
 	{AnnotationDoNotDisrupt, "annotation of a Node", "reads", "an operator", "the node is not removed; with a time, only for that long after its creation", "D5"},
 	{AnnotationRequested, "annotation of a Node", "reads", "an operator", "true: drain and terminate the node now, whatever its utilisation; rules that protect pods hold", "D20"},
-	{AnnotationResume, "annotation of a Node", "reads", "an operator", "the rollout that D31 names by the value goes on in the Node's group, although it was halted", "D31"},
+	{AnnotationReplace, "annotation of a Node", "reads, writes", "an operator; `node replace`", "true: the node is replaced: first there is room for its pods, then it is drained; rules that protect pods hold", "D33"},
 	{AnnotationDelay, "annotation of a Node", "reads", "a controller", "every key with this prefix keeps a drained node from being terminated, for a while", "D14"},
+	{LabelNoLoadBalancer, "label of a Node", "writes", "the agent; an operator", "load balancers send nothing to the node; the agent sets it with its cordon, to the value autoscaler-agent, and takes only this value away", "D12"},
 	{LabelControlPlane, "label of a Node", "reads", "kubeadm", "the node is never touched", ""},
 	{LabelControlPlaneLegacy, "label of a Node", "reads", "an old kubeadm", "the node is never touched", ""},
 	{AnnotationSafeToEvict, "annotation of a Pod", "reads", "an operator", "false: the pod blocks the drain of its node; true: a missing controller, local storage or kube-system do not; on-completion: the pod is never evicted, and its node waits for its end; any other value blocks, and is warned of", "D6 D24"},

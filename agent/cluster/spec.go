@@ -1,6 +1,9 @@
 package cluster
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -44,6 +47,15 @@ func (s Spec) Differences(wanted Spec) []Difference {
 	}
 	slices.SortFunc(out, func(a, b Difference) int { return strings.Compare(a.Property, b.Property) })
 	return out
+}
+
+// Digest names a source in few letters.
+func (s Spec) Digest() string {
+	h := sha256.New()
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		h.Write([]byte(key + "\x00" + s[key] + "\x00"))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:4])
 }
 
 // isChoice tells that one of the values with "|" between them is the value.

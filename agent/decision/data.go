@@ -12,6 +12,8 @@ import (
 type Data struct {
 	Actions []ActionData `json:"actions"` // in the order in which they are to be done
 	Held    []Held       `json:"held"`
+	// Rollouts are how the node groups stand whose nodes are replaced.
+	Rollouts []Rollout `json:"rollouts,omitempty"`
 	// Wake is when a timer next runs out; absent when only a change of the world can
 	// matter.
 	Wake time.Time `json:"wake,omitzero"`
@@ -31,6 +33,7 @@ type ActionData struct {
 	Pod      cluster.PodKey     `json:"pod,omitempty"` // evict
 	PodUID   cluster.UID        `json:"podUID,omitempty"`
 	Grace    float64            `json:"graceSeconds,omitempty"` // evict: cap of the pod's own grace period
+	Forced   bool               `json:"forced,omitempty"`       // terminate: with pods that must move
 	Rule     string             `json:"rule,omitempty"`
 	Why      string             `json:"why,omitempty"`
 	Text     string             `json:"text"` // the journal's line
@@ -39,7 +42,7 @@ type ActionData struct {
 // Data returns the plan as values that marshal; lists are never nil, so that a
 // program finds an empty list where there is nothing.
 func (p Plan) Data() Data {
-	d := Data{Actions: make([]ActionData, len(p.Actions)), Held: p.Held, Wake: p.Wake}
+	d := Data{Actions: make([]ActionData, len(p.Actions)), Held: p.Held, Rollouts: p.Rollouts, Wake: p.Wake}
 	for i, a := range p.Actions {
 		d.Actions[i] = actionData(a)
 	}
@@ -66,7 +69,7 @@ func actionData(a Action) ActionData {
 	case Evict:
 		d.Kind, d.Pod, d.PodUID, d.Node, d.Grace, d.Why = "evict", a.Pod, a.UID, a.Node, a.Grace.Seconds(), a.Why
 	case Terminate:
-		d.Kind, d.Group, d.Instance, d.Node, d.NodeUID, d.Rule, d.Why = "terminate", a.Group, a.Instance, a.Node, a.NodeUID, a.Rule, a.Why
+		d.Kind, d.Group, d.Instance, d.Node, d.NodeUID, d.Forced, d.Rule, d.Why = "terminate", a.Group, a.Instance, a.Node, a.NodeUID, a.Forced, a.Rule, a.Why
 	}
 	return d
 }

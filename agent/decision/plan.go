@@ -20,6 +20,8 @@ import (
 type Plan struct {
 	Actions []Action
 	Held    []Held
+	// Rollouts are how the node groups stand whose nodes are replaced. String does not tell them.
+	Rollouts []Rollout
 	// Wake is when a timer of the plan next runs out (an unneeded node's, a
 	// backoff's, a provision timeout); zero when only a change of the world can
 	// matter.
@@ -92,6 +94,7 @@ type Terminate struct {
 	Instance cluster.InstanceID
 	Node     cluster.NodeName
 	NodeUID  cluster.UID
+	Forced   bool // pods that must move are still on the node, and end with it
 	Rule     string
 	Why      string
 }

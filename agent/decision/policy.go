@@ -143,6 +143,7 @@ type Policy struct {
 	RepairMaxSick               int                       `split_words:"true" default:"20" range:"0..100" desc:"Share of sick nodes of a group or of the cluster in percent above which none is replaced for it, more than one sick node provided."`
 	ReplaceAtMax                string                    `split_words:"true" default:"wait" oneof:"wait,empty-first" desc:"What a node does that is to be replaced while its group is at its maximum: wait, or empty-first (its pods wait then)."`
 	ReplaceDrainTime            time.Duration             `split_words:"true" default:"15m" desc:"How long the drain of a node that is replaced may last beyond the pods' own grace period before it is given up."`
+	ReplaceDrainOverdue         string                    `split_words:"true" default:"give-up" oneof:"give-up,force" desc:"What becomes of such a drain that does not end in its time: give-up (the node stays), or force (its machine is ended with the pods that are left)."`
 	DisruptionBudgets           cluster.DisruptionBudgets `split_words:"true" desc:"How many nodes of the cluster may go at once, why and when, such as 10% of drifted at 0 22 * * * for 6h in Europe/Berlin."`
 	MaxBulkSoftTaintCount       int                       `split_words:"true" default:"10" desc:"Most nodes of one round that the scheduler is told to avoid; 0: none."`
 	SkipNodesWithSystemPods     bool                      `split_words:"true" default:"true" desc:"Whether a pod of kube-system keeps its node, unless a budget or an annotation lets it go."`
@@ -157,6 +158,10 @@ type Policy struct {
 	// newest version is not used.
 	Priorities      []cluster.PriorityTier `ignored:"true" json:",omitempty"`
 	PrioritiesFault string                 `ignored:"true" json:",omitempty"`
+	// Rollouts are what operators ordered for the rollouts of groups; Halts the rollouts that this leader, or one before it,
+	// wrote down as halted.
+	Rollouts cluster.RolloutOrders `ignored:"true" json:",omitempty"`
+	Halts    []Halt                `ignored:"true" json:",omitempty"`
 	// Headroom is the room that is to be kept free (groups.yaml).
 	Headroom []cluster.Headroom `ignored:"true" json:",omitempty"`
 }

@@ -81,4 +81,7 @@ const (
 	RuleCanary      = "D30" // the node waits for the first machine that was started from its group's present source: the others follow when this machine is Ready and its pods are Ready
 	RuleHalted      = "D31" // the rollout of the group's present source is halted: its first machine did not come, or pods crash on this machine and not on others
 	RuleBreaker     = "D32" // too many nodes are sick at once: the agent replaces none of them for that
+	RuleReplaceNode = "D33" // somebody asked for the node to be replaced
+	RuleRolloutHeld = "D34" // an operator has paused the rollout of the group: no node of it is replaced because it is drifted or expired
+	RuleForced      = "D35" // terminate: the drain of a node that is replaced did not end in its time, and the setting says that its machine ends with the pods that are left
 )

@@ -60,6 +60,7 @@ var steps = []struct {
 	{"go on with the nodes that carry a mark", func(r *run) { r.down.Resume() }},
 	{stepScaleDown, func(r *run) { r.down.Decide() }},
 	{"replace nodes by fewer or cheaper machines", func(r *run) { r.down.Consolidate() }},
+	{"tell how the rollouts stand", func(r *run) { r.down.Disruption.Tell() }},
 	{"tell the scheduler which nodes may go", func(r *run) { softtaint.Update(r.State) }},
 	{stepFinish, func(r *run) { r.Finish() }},
 }

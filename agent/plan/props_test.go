@@ -191,7 +191,10 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *decision.Memory, p *deci
 			if g.Stale != "" || s.Now.Sub(g.ReadAt) > p.FreshFor || g.Keeps != "" || g.Busy != "" {
 				t.Fatalf("terminate on stale facts, or against the cloud's will: %s", a)
 			}
-			if left := movable(s, a.Node); a.Node != "" && len(left) > 0 {
+			if a.Forced && (p.ReplaceDrainOverdue != "force" || a.Rule != decision.RuleForced) {
+				t.Fatalf("%s, and no setting lets it", a)
+			}
+			if left := movable(s, a.Node); a.Node != "" && len(left) > 0 && !a.Forced {
 				t.Fatalf("%s, and it still has %v", a, left)
 			}
 			if n, ok := id.Node[a.Instance]; ok && n != a.Node {
@@ -339,7 +342,7 @@ func checkRestart(t testing.TB, s cluster.Snapshot, p decision.Policy) {
 	t.Helper()
 	plan, _ := Decide(s, decision.Memory{}, p)
 	for _, a := range plan.Actions {
-		if c, ok := a.(decision.Cordon); ok && !slices.Contains([]string{decision.RuleRequested, decision.RuleInterrupted, decision.RuleSick, decision.RuleDrifted, decision.RuleExpired}, c.Rule) && p.UnneededFor > 0 && p.UnreadyFor > 0 {
+		if c, ok := a.(decision.Cordon); ok && !slices.Contains([]string{decision.RuleRequested, decision.RuleInterrupted, decision.RuleReplaceNode, decision.RuleSick, decision.RuleDrifted, decision.RuleExpired}, c.Rule) && p.UnneededFor > 0 && p.UnreadyFor > 0 {
 			t.Fatalf("marked at once after a restart: %s", c)
 		}
 	}

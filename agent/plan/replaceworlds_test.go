@@ -49,6 +49,10 @@ func (w *teller) replacePolicy(k, v string) bool {
 		w.p.RepairConditions = strings.Split(v, ",")
 	case "ReplaceAtMax":
 		w.p.ReplaceAtMax = v
+	case "ReplaceDrainOverdue":
+		w.p.ReplaceDrainOverdue = v
+	case "Paused", "Resumed", "Started":
+		w.order(k, v)
 	case "RepairMaxSick":
 		w.p.RepairMaxSick = num(v)
 	case "DisruptionBudgets":
@@ -57,6 +61,24 @@ func (w *teller) replacePolicy(k, v string) bool {
 		return false
 	}
 	return true
+}
+
+// order is what an operator orders for the rollout of a group, "w:reason" or "w:source"; ":reason" is for all groups.
+func (w *teller) order(what, v string) {
+	group, text, _ := strings.Cut(v, ":")
+	o := w.p.Rollouts[cluster.GroupID(group)]
+	switch what {
+	case "Paused":
+		o.Paused, o.Since, o.Reason = text != "no", w.s.Now, text
+	case "Resumed":
+		o = cluster.RolloutOrder{Resumed: text}
+	case "Started":
+		o.Started = text
+	}
+	next := cluster.RolloutOrders{}
+	maps.Copy(next, w.p.Rollouts)
+	next[cluster.GroupID(group)] = o
+	w.p.Rollouts = next
 }
 
 // nodeSource sets what a node's machine was started from; without words, what its group starts now.
@@ -133,6 +155,17 @@ func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x
 	case 1:
 		p.DisruptionBudgets = cluster.DisruptionBudgets{{Nodes: 2}}
 	}
+	p.ReplaceDrainOverdue = pick2(x%29 < 10, "force", "give-up")
+	switch x % 31 {
+	case 0:
+		p.Rollouts = cluster.RolloutOrders{"g0": {Paused: true, Since: t0}}
+	case 1:
+		p.Rollouts = cluster.RolloutOrders{cluster.AllGroups: {Paused: true, Since: t0, Reason: "a test"}}
+	case 2, 3:
+		p.Rollouts = cluster.RolloutOrders{"g0": {Started: cluster.Spec{"image": "a", "user data": "1"}.Digest()}}
+	case 4:
+		p.Rollouts, p.Halts = cluster.RolloutOrders{"g0": {Resumed: "0ddba11"}}, []decision.Halt{{Group: "g0", Source: "0ddba11", Why: "it did not join", At: t0}}
+	}
 	s.ControlPlaneVersion = "v1.33.4"
 	for g := range s.Groups {
 		gr := &s.Groups[g]
@@ -152,6 +185,10 @@ func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x
 		n.KubeletVersion = pick2(y%2 == 0, "v1.33.1", "v1.32.9")
 		if y%9 == 0 {
 			n.Conditions = map[string]time.Time{"KernelDeadlock": t0.Add(-time.Duration(y%20) * time.Minute)}
+		}
+		if y%21 == 0 {
+			n.Annotations = maps.Clone(n.Annotations)
+			round.Set(&n.Annotations, cluster.AnnotationReplace, "true")
 		}
 		n.ReadySince = t0.Add(-time.Duration(y%40) * time.Minute)
 		if y%17 == 0 && i < 3 {
@@ -173,7 +210,7 @@ func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x
 }
 
 // checkDisruption: no more nodes of a group are marked to be replaced than a budget of a tenth lets go, counted naively, where
-// no budget is set; and none while nothing asks for it.
+// no budget is set and but for those that somebody asked for; and none while nothing asks for it, or while an operator has paused it.
 func checkDisruption(t testing.TB, s cluster.Snapshot, p *decision.Policy, plan decision.Plan) {
 	t.Helper()
 	id := cluster.Identify(s.Groups, s.Nodes)
@@ -196,14 +233,21 @@ func checkDisruption(t testing.TB, s cluster.Snapshot, p *decision.Policy, plan 
 			case decision.Cordon:
 				if of(a.Node) && slices.Contains([]string{decision.RuleSick, decision.RuleDrifted, decision.RuleExpired}, a.Rule) {
 					replaced++
-					if !p.Drift && p.MaxNodeAge+p.RepairAfter == 0 && gr.Options.Drift == nil && gr.Options.MaxNodeAge == nil && gr.Options.RepairAfter == nil {
+					if _, _, paused := p.Rollouts.Pause(gr.ID); paused && a.Rule != decision.RuleSick {
+						t.Fatalf("%s, and the rollout is paused", a)
+					}
+					if !p.Drift && p.Rollouts[gr.ID].Started == "" && p.MaxNodeAge+p.RepairAfter == 0 && gr.Options.Drift == nil && gr.Options.MaxNodeAge == nil && gr.Options.RepairAfter == nil {
 						t.Fatalf("%s, and no setting asks for it", a)
 					}
 				}
 			case decision.Grow:
 				if a.Group == gr.ID && a.Rule == decision.RuleReplace {
 					names, _, _ := strings.Cut(strings.TrimPrefix(a.Why, "in place of "), ":")
-					replaced += strings.Count(names, ",") + 1
+					for name := range strings.SplitSeq(names, ", ") {
+						if i := slices.IndexFunc(s.Nodes, func(n *cluster.Node) bool { return string(n.Name) == name }); s.Nodes[i].Annotations[cluster.AnnotationReplace] != "true" {
+							replaced++
+						}
+					}
 				}
 			}
 		}
@@ -233,7 +277,7 @@ func TestReplaceWorlds(t *testing.T) {
 			seen["held "+h.Rule]++
 		}
 	}
-	for _, want := range []string{"held D21", "cordon D25", "cordon D26", "cordon D27", "grow D28", "held D12", "held D28", "held D29", "held D30", "held D31", "held D32"} {
+	for _, want := range []string{"held D21", "cordon D25", "cordon D26", "cordon D27", "cordon D33", "held D34", "grow D28", "held D12", "held D28", "held D29", "held D30", "held D31", "held D32"} {
 		if seen[want] == 0 {
 			t.Errorf("no world of %d has %q", n, want)
 		}

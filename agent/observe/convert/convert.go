@@ -2,6 +2,7 @@ package convert
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ var keptAnnotations = []string{
 }
 
 // nodeAnnotations are those of Nodes.
-var nodeAnnotations = []string{cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep, cluster.AnnotationRequested, cluster.AnnotationDoNotDisrupt, cluster.AnnotationResume}
+var nodeAnnotations = []string{cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep, cluster.AnnotationRequested, cluster.AnnotationDoNotDisrupt, cluster.AnnotationReplace}
 
 // decidesOfNode reports whether a decision may depend on that annotation of a Node.
 func decidesOfNode(annotation string) bool {
@@ -62,7 +63,7 @@ func Node(n *corev1.Node) cluster.Node {
 		SystemUUID:     n.Status.NodeInfo.SystemUUID,
 		KubeletVersion: n.Status.NodeInfo.KubeletVersion,
 		Created:        n.CreationTimestamp.Time,
-		Labels:         n.Labels,
+		Labels:         ownLabels(n.Labels),
 		Unschedulable:  n.Spec.Unschedulable,
 		Capacity:       resourcelist.Resources(n.Status.Capacity),
 		Allocatable:    resourcelist.Resources(n.Status.Allocatable),
@@ -368,5 +369,15 @@ func NodeTerms(in []corev1.NodeSelectorTerm) []cluster.NodeTerm {
 	for _, t := range in {
 		out = append(out, cluster.NodeTerm{Labels: labelRequirements(t.MatchExpressions), Fields: requirements(t.MatchFields)})
 	}
+	return out
+}
+
+// ownLabels are the labels of a Node without the one of the agent's cordon, which says nothing of the group's next Node.
+func ownLabels(all map[string]string) map[string]string {
+	if all[cluster.LabelNoLoadBalancer] != cluster.LabelOurs {
+		return all
+	}
+	out := maps.Clone(all)
+	delete(out, cluster.LabelNoLoadBalancer)
 	return out
 }

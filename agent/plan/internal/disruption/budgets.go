@@ -28,6 +28,9 @@ func (r *Round) Hold(i int, why Reason) (rule, words string) {
 	if at, was := r.Next.GivenUp[n.Name]; was {
 		return decision.RuleTookBack, fmt.Sprintf("%s; its drain was given up at %s, and is tried again at %s", why.Why, round.Stamp(at), round.Stamp(at.Add(givenUpFor)))
 	}
+	if words := r.Paused(n.Group); words != "" && (why.Rule == decision.RuleDrifted || why.Rule == decision.RuleExpired) {
+		return decision.RuleRolloutHeld, why.Why + "; it stays: " + words
+	}
 	if words := r.waitsForCanary(i); words != "" {
 		return decision.RuleCanary, why.Why + "; it waits: " + words
 	}
@@ -41,10 +44,7 @@ func (r *Round) Hold(i int, why Reason) (rule, words string) {
 // no further one.
 func (r *Round) Full(i int, reason string) string {
 	n := &r.Nodes[i]
-	list, all := standard, r.Policy.DisruptionBudgets
-	if own := r.Groups[n.Group].Options.Budgets; own != nil && concerned(*own, reason) {
-		list = *own
-	}
+	list, all := r.budgets(n.Group, reason)
 	if !concerned(list, reason) && !concerned(all, reason) {
 		return ""
 	}
@@ -60,6 +60,14 @@ func (r *Round) Full(i int, reason string) string {
 	return r.full(all, reason, "the cluster", r.gone-self, r.nodes)
 }
 
+// budgets are the list of a group and that of the cluster, as far as a reason is concerned.
+func (r *Round) budgets(g int, reason string) (group, all cluster.DisruptionBudgets) {
+	if own := r.Groups[g].Options.Budgets; own != nil && concerned(*own, reason) {
+		return *own, r.Policy.DisruptionBudgets
+	}
+	return standard, r.Policy.DisruptionBudgets
+}
+
 func concerned(list cluster.DisruptionBudgets, reason string) bool {
 	for i := range list {
 		if list[i].Concerns(reason) {
@@ -69,11 +77,10 @@ func concerned(list cluster.DisruptionBudgets, reason string) bool {
 	return false
 }
 
-// full asks one list of budgets. Of those that hold now the smallest counts; where none holds, no node goes.
-func (r *Round) full(list cluster.DisruptionBudgets, reason, whose string, gone, nodes int) string {
-	var smallest *cluster.DisruptionBudget
-	var opens time.Time
-	any := false
+// smallest is the budget of a list that counts now: of those that hold, the smallest. Where none holds, or one of no node, opens
+// is when that changes; any tells that one concerns the reason.
+func (r *Round) smallest(list cluster.DisruptionBudgets, reason string, nodes int) (smallest *cluster.DisruptionBudget, opens time.Time, any bool, fault string) {
+	var closes time.Time
 	for i := range list {
 		b := &list[i]
 		if !b.Concerns(reason) {
@@ -82,14 +89,25 @@ func (r *Round) full(list cluster.DisruptionBudgets, reason, whose string, gone,
 		any = true
 		switch w := r.open(b); {
 		case w.fault != "":
-			return fmt.Sprintf("a disruption budget of %s cannot be read: %s", whose, w.fault)
+			return nil, time.Time{}, true, w.fault
 		case w.open && (smallest == nil || b.Of(nodes) < smallest.Of(nodes)):
-			smallest = b
+			smallest, closes = b, w.next
 		case !w.open && !w.next.IsZero() && (opens.IsZero() || w.next.Before(opens)):
 			opens = w.next
 		}
 	}
+	if smallest != nil && smallest.Nodes == 0 {
+		opens = closes
+	}
+	return smallest, opens, any, ""
+}
+
+// full asks one list of budgets. Of those that hold now the smallest counts; where none holds, no node goes.
+func (r *Round) full(list cluster.DisruptionBudgets, reason, whose string, gone, nodes int) string {
+	smallest, opens, any, fault := r.smallest(list, reason, nodes)
 	switch {
+	case fault != "":
+		return fmt.Sprintf("a disruption budget of %s cannot be read: %s", whose, fault)
 	case !any:
 		return ""
 	case smallest == nil && opens.IsZero():

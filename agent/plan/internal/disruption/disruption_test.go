@@ -176,7 +176,7 @@ func TestFirstMachine(t *testing.T) {
 			t.Errorf("%s: halted %q; [%s] %s", x.name, d.Halted(0), rule, words)
 		}
 		if x.halt { // and an operator goes on with it
-			s.Nodes[2].Annotations = map[string]string{cluster.AnnotationResume: d.State.Next.Halts[0].Source}
+			p.Rollouts = cluster.RolloutOrders{s.Groups[0].ID: {Resumed: d.State.Next.Halts[0].Source}}
 			if d := begun(&s, &d.State.Next, &p); d.Halted(0) != "" || len(d.State.Next.Halts) > 0 {
 				t.Errorf("%s: resumed, and %q", x.name, d.Halted(0))
 			}

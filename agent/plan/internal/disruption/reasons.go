@@ -30,6 +30,7 @@ type Round struct {
 // group is a node group, as far as its nodes are replaced.
 type group struct {
 	drift         bool
+	requested     bool // somebody asked for a node of it to be replaced
 	age, repair   time.Duration
 	nodes, gone   int              // its nodes, and of them those that are disrupted
 	sick          int              // of them, those that are sick now
@@ -43,7 +44,7 @@ type group struct {
 }
 
 // replaces tells whether some node of the group may be replaced.
-func (g *group) replaces() bool { return g.drift || g.age > 0 || g.repair > 0 }
+func (g *group) replaces() bool { return g.drift || g.age > 0 || g.repair > 0 || g.requested }
 
 // Reason is why a node is replaced. The zero value: it is not.
 type Reason struct {
@@ -65,6 +66,9 @@ func New(w *round.State) *Round {
 		g.drift = w.Policy.Drift
 		if o.Drift != nil {
 			g.drift = *o.Drift
+		}
+		if started := w.Policy.Rollouts[w.Groups[i].ID].Started; started != "" && started == w.Groups[i].Template.Source.Digest() {
+			g.drift = true
 		}
 		g.age, g.repair = round.OrElse(o.MaxNodeAge, w.Policy.MaxNodeAge), round.OrElse(o.RepairAfter, w.Policy.RepairAfter)
 	}
@@ -112,6 +116,9 @@ func (r *Round) reason(n *round.Node) Reason {
 	if x := g.rollout; x != nil && x.halted != "" && x.failed[n.Name] != "" {
 		return Reason{decision.RuleSick, cluster.ReasonSick, "it is a machine of a source whose rollout is halted: " + x.failed[n.Name]}
 	}
+	if requested(n) {
+		return Reason{decision.RuleReplaceNode, cluster.ReasonRequested, "somebody asked for its replacement"}
+	}
 	if why := r.sickness(n, g.repair); g.repair > 0 && why != "" {
 		return Reason{decision.RuleSick, cluster.ReasonSick, why}
 	}
@@ -131,6 +138,25 @@ func (r *Round) reason(n *round.Node) Reason {
 		}
 	}
 	return Reason{}
+}
+
+// requested tells that somebody asked for a node to be replaced. What a node is that still starts is not known yet.
+func requested(n *round.Node) bool {
+	return n.State != round.StateUpcoming && n.Annotations[cluster.AnnotationReplace] == "true"
+}
+
+// findRequested finds the groups with a node that somebody asked to be replaced. It costs N.
+func (r *Round) findRequested() {
+	for i := range r.Nodes {
+		if n := &r.Nodes[i]; n.Group >= 0 && !n.ControlPlane && requested(n) {
+			r.groups[n.Group].requested = true
+		}
+	}
+}
+
+// Replaces tells whether a rule by which a node was cordoned replaces it.
+func Replaces(rule string) bool {
+	return rule == decision.RuleReplaceNode || rule == decision.RuleSick || rule == decision.RuleDrifted || rule == decision.RuleExpired
 }
 
 // expiry is when a node is too old: up to a tenth of the age earlier, by the ID of its instance, so that

@@ -2,10 +2,7 @@ package disruption
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -28,18 +25,11 @@ type rollout struct {
 	digest  string
 	proven  bool                        // a node was started from the source, and its pods are Ready; or no source is told
 	halted  string                      // why no node is replaced; empty: the rollout goes on
+	at      time.Time                   // when it was halted
+	trial   cluster.NodeName            // the first machine of the source, which has not proven it yet
 	first   string                      // why the first machine of the source has not proven it yet; empty: there is none, or it has
 	drained cluster.NodeName            // a node of the group that is being drained
 	failed  map[cluster.NodeName]string // machines of the source that showed what halts it
-}
-
-// digestOf names a source in few letters.
-func digestOf(source cluster.Spec) string {
-	h := sha256.New()
-	for _, key := range slices.Sorted(maps.Keys(source)) {
-		h.Write([]byte(key + "\x00" + source[key] + "\x00"))
-	}
-	return hex.EncodeToString(h.Sum(nil)[:4])
 }
 
 // Judge carries over which machines were ordered and which rollouts were halted, and halts the rollouts whose first machine
@@ -54,6 +44,7 @@ func (r *Round) Judge() {
 		r.Next.Replacements, r.Next.Halts = r.Memory.Replacements, r.Memory.Halts
 		return
 	}
+	r.findRequested()
 	r.carryReplacements()
 	if !slices.ContainsFunc(r.groups, func(g group) bool { return g.replaces() }) {
 		return
@@ -70,21 +61,24 @@ func (r *Round) Judge() {
 // judge judges the rollout of one group.
 func (r *Round) judge(i int, nodes []int) {
 	g := &r.Groups[i]
-	x := &rollout{digest: digestOf(g.Template.Source)}
+	x := &rollout{at: r.Now}
 	r.groups[i].rollout = x
+	if words := r.Paused(i); words != "" {
+		r.Held("group", string(g.ID), decision.RuleRolloutHeld, "no node is replaced because it is drifted or expired: %s", words)
+	}
 	if len(g.Template.Source) == 0 {
 		x.proven = true
 		return
 	}
-	resumed := slices.ContainsFunc(nodes, func(k int) bool { return r.Nodes[k].Annotations[cluster.AnnotationResume] == x.digest })
-	if resumed {
+	if x.digest = g.Template.Source.Digest(); r.Policy.Rollouts[g.ID].Resumed == x.digest {
 		x.proven = true
 		return
 	}
-	at := r.Now
-	for _, h := range r.Memory.Halts {
-		if h.Group == g.ID && h.Source == x.digest {
-			x.halted, at = h.Why, h.At
+	for _, list := range [][]decision.Halt{r.Policy.Halts, r.Memory.Halts} {
+		for _, h := range list {
+			if h.Group == g.ID && h.Source == x.digest {
+				x.halted, x.at = h.Why, h.At
+			}
 		}
 	}
 	r.prove(x, nodes)
@@ -95,9 +89,9 @@ func (r *Round) judge(i int, nodes []int) {
 		return
 	}
 	x.proven = false
-	r.Next.Halts = append(r.Next.Halts, decision.Halt{Group: g.ID, Source: x.digest, Why: x.halted, At: at})
-	r.Held("group", string(g.ID), decision.RuleHalted, "the rollout of source %s is halted since %s: %s. The other machines stay. It goes on with another source, or when a Node of the group gets the annotation %s=%s",
-		x.digest, round.Stamp(at), x.halted, cluster.AnnotationResume, x.digest)
+	r.Next.Halts = append(r.Next.Halts, decision.Halt{Group: g.ID, Source: x.digest, Why: x.halted, At: x.at})
+	r.Held("group", string(g.ID), decision.RuleHalted, "the rollout of source %s is halted since %s: %s. The other machines stay. It goes on with another source, or with `autoscaler-agent rollout resume %s`",
+		x.digest, round.Stamp(x.at), x.halted, g.ID)
 }
 
 // prove looks at the machines that were started from the group's present source.
@@ -118,7 +112,7 @@ func (r *Round) prove(x *rollout, nodes []int) {
 			round.Set(&x.failed, n.Name, halt)
 			x.halted = cmp.Or(x.halted, halt)
 		case wait != "":
-			x.first = cmp.Or(x.first, wait)
+			x.first, x.trial = cmp.Or(x.first, wait), cmp.Or(x.trial, n.Name)
 		case n.State == round.StateReady && len(r.working(n)) > 0 && x.halted == "":
 			*x = rollout{digest: x.digest, proven: true}
 			return

@@ -8,6 +8,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/disruption"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -47,7 +48,7 @@ func (w *Planner) patience(c *round.DrainPlan) time.Duration {
 // deadline is when the drain of a node is given up that has carried the mark since first.
 func (w *Planner) deadline(n *round.Node, c *round.DrainPlan, first time.Time) time.Time {
 	patience := w.Policy.DelayAfterTaint + w.patience(c)
-	if replacedBy(markedBy(n.Node)) {
+	if disruption.Replaces(markedBy(n.Node)) {
 		patience += max(w.Policy.ReplaceDrainTime-w.Policy.MaxPodEvictionTime, 0)
 	}
 	return round.Later(markTime(n.Node, w.Now), first).Add(patience)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/disruption"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -234,7 +235,7 @@ func (w *Planner) drain(i int) {
 		n.Removing = false
 		delete(w.Next.Draining, n.Name)
 		w.Postpone(w.Now.Add(w.Policy.DelayAfterFailure))
-		if by := markedBy(n.Node); by == decision.RuleConsolidate || replacedBy(by) && w.Reached(w.deadline(n, &c, first)) {
+		if by := markedBy(n.Node); by == decision.RuleConsolidate || disruption.Replaces(by) && w.Reached(w.deadline(n, &c, first)) {
 			w.Disruption.GiveUp(n.Name)
 		}
 		w.Act(decision.Uncordon{Node: n.Name, UID: n.UID, Rule: decision.RuleTookBack, Why: why})
@@ -254,10 +255,14 @@ func (w *Planner) drain(i int) {
 	}
 	switch {
 	case c.Movable+c.Terminating+len(c.Completing) == 0:
-		w.terminate(n, g, &c)
+		w.terminate(n, g, &c, decision.Terminate{Rule: decision.RuleEmpty, Why: "drained: no pod that could be moved is left"})
 		return
 	case c.Movable+c.Terminating == 0:
 		w.Held("node", string(n.Name), decision.RuleCompletion, "marked, and waits: %s", completionWords(c.Completing))
+		return
+	}
+	if deadline := w.deadline(n, &c, first); disruption.Replaces(markedBy(n.Node)) && w.Disruption.Forces() && w.Reached(deadline) {
+		w.terminate(n, g, &c, w.Disruption.Forced(c.Movable+c.Terminating, deadline))
 		return
 	}
 	w.removals.add(&c)
@@ -265,15 +270,15 @@ func (w *Planner) drain(i int) {
 	w.evictDaemons(n, w.Policy.EvictDaemonsOccupied)
 }
 
-// terminate ends the machine of a node that is drained, unless somebody delays it.
-func (w *Planner) terminate(n *round.Node, g *round.Group, c *round.DrainPlan) {
+// terminate ends the machine of a node that is drained, or whose drain is not waited for any longer, unless somebody delays it.
+func (w *Planner) terminate(n *round.Node, g *round.Group, c *round.DrainPlan, a decision.Terminate) {
 	g.Shrinks = true
 	if why := w.delayed(n); why != "" {
 		w.removals.add(c)
 		w.Held("node", string(n.Name), decision.RuleDraining, "%s", why)
 		return
 	}
-	if why := w.Disruption.Unproven(n); why != "" && replacedBy(markedBy(n.Node)) {
+	if why := w.Disruption.Unproven(n); why != "" && disruption.Replaces(markedBy(n.Node)) {
 		w.removals.add(c)
 		w.Held("node", string(n.Name), decision.RuleCanary, "drained, and its machine waits: %s", why)
 		return
@@ -284,7 +289,8 @@ func (w *Planner) terminate(n *round.Node, g *round.Group, c *round.DrainPlan) {
 		return
 	}
 	w.evictDaemons(n, w.Policy.EvictDaemonsEmpty)
-	w.Act(decision.Terminate{Group: g.ID, Instance: n.Instance.ID, Node: n.Name, NodeUID: n.UID, Rule: decision.RuleEmpty, Why: "drained: no pod that could be moved is left"})
+	a.Group, a.Instance, a.Node, a.NodeUID = g.ID, n.Instance.ID, n.Name, n.UID
+	w.Act(a)
 }
 
 // DeletionsFrozen says why nothing may be deleted from a group now.
@@ -309,11 +315,11 @@ func (w *Planner) DeletionsFrozen(g *round.Group) (rule, why string) {
 // giveUp says why a mark is taken back; empty: the drain goes on.
 func (w *Planner) giveUp(i int, g *round.Group, c *round.DrainPlan, deadline time.Time) string {
 	n := &w.Nodes[i]
-	replaced := replacedBy(markedBy(n.Node))
+	replaced := disruption.Replaces(markedBy(n.Node))
 	emptied := replaced && w.Disruption.EmptiesFirst(n)
 	switch {
-	case markedBy(n.Node) == decision.RuleDrifted && w.Disruption.Halted(n.Group) != "":
-		return "the rollout of its group is halted: " + w.Disruption.Halted(n.Group)
+	case w.Disruption.TakenBack(n.Group, markedBy(n.Node)) != "":
+		return w.Disruption.TakenBack(n.Group, markedBy(n.Node))
 	case replaced && w.Disruption.Reason(i).Rule == "":
 		return "nothing asks for its replacement any more"
 	case markedBy(n.Node) == decision.RuleInterrupted:
@@ -332,7 +338,7 @@ func (w *Planner) giveUp(i int, g *round.Group, c *round.DrainPlan, deadline tim
 		return fmt.Sprintf("the group is at its minimum of %d", g.Min)
 	case len(c.Hard) > 0:
 		return strings.Join(c.Hard, "; ")
-	case c.Movable+c.Terminating > 0 && w.Reached(deadline):
+	case c.Movable+c.Terminating > 0 && w.Reached(deadline) && !(replaced && w.Disruption.Forces()):
 		return fmt.Sprintf("%s did not leave by %s", round.Pods(c.Movable+c.Terminating), round.Stamp(deadline))
 	}
 	if r := w.relocate(i, c.Classes, false); r.Rule != "" && !emptied {

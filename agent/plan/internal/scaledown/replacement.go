@@ -110,8 +110,3 @@ func (w *Planner) newMachineHolds(node int) bool {
 	_, ok := w.podsFit([]int{node}, &w.Groups[n.Group], 1)
 	return ok
 }
-
-// replacedBy tells whether a node was cordoned by a rule that replaces it.
-func replacedBy(rule string) bool {
-	return rule == decision.RuleSick || rule == decision.RuleDrifted || rule == decision.RuleExpired
-}

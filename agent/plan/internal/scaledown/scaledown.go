@@ -253,7 +253,7 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 	name := string(n.Name)
 	found = w.DrainPlanOf(n) // budgets may have been used up by the candidates before it
 	switch {
-	case len(found.Blocked) > 0:
+	case len(found.Blocked) > 0 && !(c.replaced() && w.Disruption.Forces() && len(found.Hard) == 0):
 		w.Held("node", name, decision.RuleBlocked, "%s", strings.Join(found.Blocked, "; "))
 		w.keepTimer(c, &found)
 		return found, false

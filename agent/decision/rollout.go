@@ -1,0 +1,60 @@
+package decision
+
+import (
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// The states of a rollout.
+const (
+	RolloutOff     = "off"     // drifted nodes are not replaced: neither the setting nor an order says so
+	RolloutDone    = "done"    // no node is to be replaced
+	RolloutWaiting = "waiting" // no disruption budget lets a node go now
+	RolloutTrial   = "trial"   // the first machine of the source has not proven itself yet
+	RolloutRolling = "rolling" // nodes go, one after the other
+	RolloutPaused  = "paused"  // an operator has paused it
+	RolloutHalted  = "halted"  // the first machine of the source failed
+)
+
+// RolloutStates are all states.
+var RolloutStates = []string{RolloutOff, RolloutDone, RolloutWaiting, RolloutTrial, RolloutRolling, RolloutPaused, RolloutHalted}
+
+// Rollout is how one node group stands whose nodes are replaced.
+type Rollout struct {
+	Group cluster.GroupID `json:"group"`
+	State string          `json:"state"`
+	// Source is what the group starts now (cluster.Spec.Digest); empty: its provider does not tell it.
+	Source string `json:"source,omitempty"`
+	// Why says why it is paused, halted or waiting, or what the first machine has still to show; Rule is the rule of that.
+	Rule string `json:"rule,omitempty"`
+	Why  string `json:"why,omitempty"`
+	// Since is when it was halted or paused.
+	Since time.Time `json:"since,omitzero"`
+	// Next is when a disruption budget lets nodes go again; zero: one does now.
+	Next time.Time `json:"next,omitzero"`
+	// Machines are the members of the group; Replaced those that were started from Source and differ in nothing.
+	Machines int `json:"machines"`
+	Replaced int `json:"replaced"`
+	// Trial is the first machine of the source, while it has not proven itself.
+	Trial cluster.NodeName `json:"trial,omitempty"`
+	// By counts the nodes that are to be replaced by reason (cluster.Reasons); Going those of them that are drained now, or
+	// in whose place a machine was ordered.
+	By    map[string]int `json:"by,omitempty"`
+	Going int            `json:"going,omitempty"`
+	// Sources are what the machines were started from, the present source first. They are filled in where somebody asks.
+	Sources []RolloutSource `json:"sources,omitempty"`
+}
+
+// RolloutSource counts the machines of a group that were started from one source.
+type RolloutSource struct {
+	Source   string `json:"source"` // cluster.Spec.Digest; empty: it is not told
+	Machines int    `json:"machines"`
+	Present  bool   `json:"present,omitempty"` // it is what the group starts now
+}
+
+// Rollouts is a list of rollouts at a moment.
+type Rollouts struct {
+	At       time.Time `json:"at"`
+	Rollouts []Rollout `json:"rollouts"`
+}

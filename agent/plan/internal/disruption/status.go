@@ -1,0 +1,129 @@
+package disruption
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+)
+
+// Paused says that an operator has paused the rollout of a group, and what resumes it; empty: nobody has.
+func (r *Round) Paused(g int) string {
+	order, command, paused := r.Policy.Rollouts.Pause(r.Groups[g].ID)
+	if !paused {
+		return ""
+	}
+	why := ""
+	if order.Reason != "" {
+		why = " (" + order.Reason + ")"
+	}
+	return fmt.Sprintf("the rollout of its group is paused since %s%s; `%s` lets it go on", round.Stamp(order.Since), why, command)
+}
+
+// TakenBack says why the drain of a node ends that was cordoned by a rule because it is drifted or expired; empty: it goes on.
+func (r *Round) TakenBack(g int, rule string) string {
+	switch {
+	case rule == decision.RuleDrifted && r.Halted(g) != "":
+		return "the rollout of its group is halted: " + r.Halted(g)
+	case rule == decision.RuleDrifted || rule == decision.RuleExpired:
+		return r.Paused(g)
+	}
+	return ""
+}
+
+// Tell tells how the groups stand whose nodes are replaced. It costs their instances and, where budgets have windows, each of these.
+func (r *Round) Tell() {
+	if r.Snapshot.Stale != "" { // nothing is judged
+		return
+	}
+	for i := range r.groups {
+		if r.groups[i].rollout != nil {
+			r.Plan.Rollouts = append(r.Plan.Rollouts, r.tell(i))
+		}
+	}
+}
+
+func (r *Round) tell(i int) decision.Rollout {
+	g, own := &r.Groups[i], &r.groups[i]
+	x := own.rollout
+	out := decision.Rollout{Group: g.ID, Source: x.digest}
+	for k := range g.Instances {
+		if g.Instances[k].Member {
+			out.Machines++
+		}
+	}
+	for _, k := range own.members {
+		n := &r.Nodes[k]
+		why := r.Reason(k)
+		if why.Rule == "" {
+			continue
+		}
+		round.Set(&out.By, why.Name, out.By[why.Name]+1)
+		if n.State == round.StateMarked || r.order(n.Name) != nil {
+			out.Going++
+		}
+	}
+	if own.drift {
+		out.Replaced = out.Machines - len(own.differences)
+	}
+	r.tellState(i, &out)
+	return out
+}
+
+// tellState fills in the state, and why it is that one.
+func (r *Round) tellState(i int, out *decision.Rollout) {
+	x := r.groups[i].rollout
+	order, _, paused := r.Policy.Rollouts.Pause(out.Group)
+	closed := r.closed(i, out)
+	switch {
+	case x.halted != "":
+		out.State, out.Rule, out.Why, out.Since = decision.RolloutHalted, decision.RuleHalted, x.halted, x.at
+	case paused:
+		out.State, out.Rule, out.Why, out.Since = decision.RolloutPaused, decision.RuleRolloutHeld, r.Paused(i), order.Since
+	case len(out.By) == 0:
+		out.State = decision.RolloutDone
+	case closed != "":
+		out.State, out.Rule, out.Why = decision.RolloutWaiting, decision.RuleDisruption, closed
+	case !x.proven:
+		out.State, out.Rule, out.Trial, out.Why = decision.RolloutTrial, decision.RuleCanary, x.trial, x.first
+		if out.Why == "" {
+			out.Why = fmt.Sprintf("no machine of source %s has come yet", x.digest)
+		}
+	default:
+		out.State = decision.RolloutRolling
+	}
+}
+
+// closed says that no disruption budget lets a node of the group go now, for none of the reasons for which nodes are to be
+// replaced, or, where there is none, because it is drifted; empty: one does. It fills in when one does again.
+func (r *Round) closed(i int, out *decision.Rollout) string {
+	words := ""
+	for _, reason := range cluster.Reasons {
+		if out.By[reason] == 0 && (len(out.By) > 0 || reason != cluster.ReasonDrifted) {
+			continue
+		}
+		group, all := r.budgets(i, reason)
+		var next time.Time
+		why := ""
+		for _, list := range []cluster.DisruptionBudgets{group, all} {
+			smallest, opens, any, fault := r.smallest(list, reason, r.nodes)
+			if any && (smallest == nil || smallest.Nodes == 0) {
+				why = fmt.Sprintf("no disruption budget lets a node go now because it is %s", reason)
+			}
+			if fault != "" {
+				why = "a disruption budget cannot be read: " + fault
+			}
+			next = round.Later(next, opens)
+		}
+		if why == "" {
+			out.Next = time.Time{}
+			return ""
+		}
+		if words = why; !next.IsZero() && (out.Next.IsZero() || next.Before(out.Next)) {
+			out.Next = next
+		}
+	}
+	return words
+}
