@@ -34,6 +34,7 @@ const standby = time.Second
 type scaler struct {
 	cfg       config.Scaler
 	policy    func(now time.Time) decision.Policy
+	decided   func(*decision.Policy, []decision.Halt) // writes down for the next leader which rollouts are halted
 	engine    plan.Engine
 	observer  *observe.Observer
 	inventory *inventory.Inventory
@@ -107,6 +108,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.mu.Lock()
 	s.memory, s.last, s.lastAt = memory, p, snapshot.Now
 	s.mu.Unlock()
+	s.decided(&policy, memory.Halts)
 	may, _ := s.mayAct() // agent/statusline tells why not
 	if s.engine.Cached() && may == s.could {
 		s.still(&snapshot, p, memory, policy, may)

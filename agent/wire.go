@@ -20,6 +20,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config/reload"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/election/rollouts"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
@@ -72,6 +73,7 @@ type app struct {
 	requests     atomic.Int64 // to the cloud, so far
 	witness      nodecleaner.Witness
 	leadership   *election.Leadership
+	rollouts     rollouts.Store
 	scaler       *scaler
 	cleaner      *nodecleaner.Service   // nil: switched off
 	tokens       *bootstrap.Pool        // of single machines; nil: bootstrap is switched off
@@ -160,7 +162,8 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	}
 	a.observer.ProvisionTime = cfg.Scaling.MaxNodeProvisionTime
 	a.leadership = election.New(cfg.Lease, election.Deps{Identity: a.identity, Client: leaseClient, Log: a.entry("lease"), Heard: a.observer.APIServerAnswered, Writes: cloud,
-		Loaded: a.loaded, Leads: a.leads})
+		Loaded: a.loaded, Leads: a.leads, Notes: a.rollouts.Notes, Noted: a.rollouts.Noted})
+	a.rollouts.Changed = func() { a.observer.Wake(observe.Soon) }
 	var stop func()
 	if a.recorder, stop, err = clients.Recorder(a.rest, a.identity); err != nil {
 		return nil, err
@@ -214,6 +217,7 @@ func (a *app) policy(now time.Time) decision.Policy {
 	p := a.cfg.Scaling
 	p.Headroom = a.settings.Headroom(now)
 	p.Priorities, p.PrioritiesFault = a.priorities.Current()
+	a.rollouts.Fill(&p)
 	return p
 }
 
@@ -251,7 +255,7 @@ func (a *app) console(ctx context.Context, id cluster.InstanceID) (string, error
 func (a *app) wireScaler(cloud provider.Provider) {
 	log := a.entry("scaler")
 	a.scaler = &scaler{
-		cfg: a.cfg.Scaler, policy: a.policy, observer: a.observer, inventory: a.inventory, mayAct: a.leadership.MayAct, console: a.console, known: a.known,
+		cfg: a.cfg.Scaler, policy: a.policy, decided: a.rollouts.Decided, observer: a.observer, inventory: a.inventory, mayAct: a.leadership.MayAct, console: a.console, known: a.known,
 		executor: &act.Executor{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.leadership.MayAct, Until: a.leadership.ActUntil},
 		file:     statefile.In(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},

@@ -75,6 +75,9 @@ func readKept(file string) (Kept, error) {
 	if err != nil {
 		return Kept{}, fmt.Errorf("read kept node %s: %w", file, err)
 	}
+	if n.Labels[cluster.LabelNoLoadBalancer] == cluster.LabelOurs {
+		delete(n.Labels, cluster.LabelNoLoadBalancer)
+	}
 	k := Kept{Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, File: file, node: &n}
 	at, why, _ := strings.Cut(n.Annotations[annotationDeleted], " ")
 	if k.DeletedAt, err = time.Parse(time.RFC3339, at); err == nil {

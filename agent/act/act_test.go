@@ -237,20 +237,20 @@ func TestTerminateLooksOnceMore(t *testing.T) {
 		"runs to its end": {node("n", marked), []*corev1.Pod{pod("j", "n", func(p *corev1.Pod) {
 			p.Annotations = map[string]string{cluster.AnnotationSafeToEvict: cluster.SafeOnCompletion}
 		})}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, false, "pod ns/j is on node n"},
-		"work came":        {node("n", marked), []*corev1.Pod{pod("w", "n", nil)}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, false, "pod ns/w is on node n"},
-		"work, by force":   {node("n", marked), []*corev1.Pod{pod("w", "n", owned)}, decision.Terminate{Node: "n", NodeUID: "uid-n", Forced: true}, true, ""},
-		"lone, by force":   {node("n", marked), []*corev1.Pod{pod("w", "n", nil)}, decision.Terminate{Node: "n", NodeUID: "uid-n", Forced: true}, false, "pod ns/w is on node n"},
+		"work came":      {node("n", marked), []*corev1.Pod{pod("w", "n", nil)}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, false, "pod ns/w is on node n"},
+		"work, by force": {node("n", marked), []*corev1.Pod{pod("w", "n", owned)}, decision.Terminate{Node: "n", NodeUID: "uid-n", Forced: true}, true, ""},
+		"lone, by force": {node("n", marked), []*corev1.Pod{pod("w", "n", nil)}, decision.Terminate{Node: "n", NodeUID: "uid-n", Forced: true}, false, "pod ns/w is on node n"},
 		"kept, by force": {node("n", marked), []*corev1.Pod{pod("w", "n", func(p *corev1.Pod) {
 			owned(p)
 			p.Annotations = map[string]string{cluster.AnnotationSafeToEvict: "false"}
 		})}, decision.Terminate{Node: "n", NodeUID: "uid-n", Forced: true}, false, "pod ns/w is on node n"},
 		"unmarked by force": {node("n", nil), nil, decision.Terminate{Node: "n", NodeUID: "uid-n", Forced: true}, false, "no longer carries"},
-		"work elsewhere":   {node("n", marked), []*corev1.Pod{pod("w", "other", nil)}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
-		"uncordoned":       {node("n", nil), nil, decision.Terminate{Node: "n", NodeUID: "uid-n"}, false, "no longer carries"},
-		"another node now": {node("n", marked), nil, decision.Terminate{Node: "n", NodeUID: "old"}, false, "another one now"},
-		"node is gone":     {nil, nil, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
-		"never joined":     {node("other", nil), nil, decision.Terminate{}, true, ""},
-		"joined after all": {node("n", nil), nil, decision.Terminate{}, false, "has become node n"},
+		"work elsewhere":    {node("n", marked), []*corev1.Pod{pod("w", "other", nil)}, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"uncordoned":        {node("n", nil), nil, decision.Terminate{Node: "n", NodeUID: "uid-n"}, false, "no longer carries"},
+		"another node now":  {node("n", marked), nil, decision.Terminate{Node: "n", NodeUID: "old"}, false, "another one now"},
+		"node is gone":      {nil, nil, decision.Terminate{Node: "n", NodeUID: "uid-n"}, true, ""},
+		"never joined":      {node("other", nil), nil, decision.Terminate{}, true, ""},
+		"joined after all":  {node("n", nil), nil, decision.Terminate{}, false, "has become node n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []runtime.Object

@@ -39,6 +39,11 @@ type Deps struct {
 	// Loaded is closed once this agent could act. Until then the Lease is read and not asked
 	// for: an agent whose caches are full leads meanwhile. nil: it could act at once.
 	Loaded <-chan struct{}
+	// Notes are the annotations of the Lease that this agent writes while it leads, by name; an empty value takes one away.
+	// Others stay as they are. nil: it writes none.
+	Notes func() map[string]string
+	// Noted is told of the annotations of the Lease whenever it is read or written; nil: nothing is.
+	Noted func(map[string]string)
 	// Leads is called whenever this agent begins to lead; nil: nothing is.
 	Leads func()
 }

@@ -150,7 +150,9 @@ func (l *leaseLock) saw(lease *coordinationv1.Lease) {
 	if l.lease == nil || !apiequality.Semantic.DeepEqual(l.lease.Spec, lease.Spec) {
 		l.seen = time.Now()
 	}
-	l.lease = lease
+	if l.lease = lease; l.g.deps.Noted != nil {
+		l.g.deps.Noted(lease.Annotations)
+	}
 }
 
 func (l *leaseLock) create(ctx context.Context) error {
@@ -199,24 +201,38 @@ func (l *leaseLock) giveBack(ctx context.Context) {
 	_ = l.write(ctx, next) // in vain: it runs out
 }
 
-// mark writes the leader's own list. An agent that does not lead yet keeps the list as it is.
+// mark writes the leader's own list and notes. An agent that does not lead yet keeps them as they are.
 func (l *leaseLock) mark(lease *coordinationv1.Lease) {
 	if !l.g.knows() {
 		return
 	}
+	if l.g.deps.Notes != nil {
+		for name, text := range l.g.deps.Notes() {
+			annotate(lease, name, text)
+		}
+	}
 	list := l.g.deps.Writes.Open()
 	if len(list) == 0 {
-		delete(lease.Annotations, AnnotationWrites)
+		annotate(lease, AnnotationWrites, "")
 		return
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
 		return // strings, numbers and times: it cannot fail
 	}
+	annotate(lease, AnnotationWrites, string(text))
+}
+
+// annotate sets an annotation; an empty text takes it away.
+func annotate(lease *coordinationv1.Lease, name, text string) {
+	if text == "" {
+		delete(lease.Annotations, name)
+		return
+	}
 	if lease.Annotations == nil {
 		lease.Annotations = map[string]string{}
 	}
-	lease.Annotations[AnnotationWrites] = string(text)
+	lease.Annotations[name] = text
 }
 
 // unfinished is what the Lease said when it was last read or written.
@@ -254,6 +270,17 @@ func (l *leaseLock) announce(ctx context.Context) error {
 	defer l.turn.Unlock()
 	if l.told >= mine {
 		return nil
+	}
+	if holderOf(l.lease) != l.g.deps.Identity {
+		return errors.New("this agent does not hold the Lease")
+	}
+	err := l.write(ctx, l.renewal())
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	// An operator's command may have written an annotation of the Lease.
+	if err := l.read(ctx); err != nil {
+		return err
 	}
 	if holderOf(l.lease) != l.g.deps.Identity {
 		return errors.New("this agent does not hold the Lease")

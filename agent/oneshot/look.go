@@ -11,6 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/election/rollouts"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/inventory"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
@@ -93,6 +94,9 @@ func lookOnce(ctx context.Context, cfg config.Config, log *logrus.Logger) (look,
 	policy.Headroom = settings.Headroom(snapshot.Now)
 	if plan.UsesPriorities(policy.Expander) {
 		policy.Priorities, policy.PrioritiesFault = priorities.Read(ctx, client, cfg.Lease.Namespace)
+	}
+	if policy.Rollouts, policy.Halts, err = rollouts.Read(ctx, client, cfg.Lease); err != nil {
+		return look{}, err
 	}
 	return look{snapshot: snapshot, memory: kept.Memory, policy: policy, corrections: observer.Corrections()}, nil
 }

@@ -41,11 +41,13 @@ func (r *Round) Judge() {
 		}
 	}
 	if r.Snapshot.Stale != "" {
-		r.Next.Replacements, r.Next.Halts = r.Memory.Replacements, r.Memory.Halts
+		r.Next.Replacements = r.Memory.Replacements
+		r.keepHalts()
 		return
 	}
 	r.findRequested()
 	r.carryReplacements()
+	defer r.keepHalts()
 	if !slices.ContainsFunc(r.groups, func(g group) bool { return g.replaces() }) {
 		return
 	}
@@ -53,6 +55,20 @@ func (r *Round) Judge() {
 	for i := range r.groups {
 		if g := &r.groups[i]; g.replaces() {
 			r.judge(i, g.members)
+		}
+	}
+}
+
+// keepHalts keeps the halts of the groups that this round does not judge, because nothing is replaced in them, the cloud does not tell
+// them, or their source is not known now.
+func (r *Round) keepHalts() {
+	for _, list := range [][]decision.Halt{r.Memory.Halts, r.Policy.Halts} {
+		for _, h := range list {
+			g, is := r.ByID[h.Group]
+			judged := is && r.groups[g].rollout != nil && r.groups[g].rollout.digest != ""
+			if !judged && !slices.ContainsFunc(r.Next.Halts, func(x decision.Halt) bool { return x.Group == h.Group }) {
+				r.Next.Halts = append(r.Next.Halts, h)
+			}
 		}
 	}
 	slices.SortFunc(r.Next.Halts, func(a, b decision.Halt) int { return strings.Compare(string(a.Group), string(b.Group)) })
