@@ -8,17 +8,18 @@ import (
 
 // The states of a rollout.
 const (
-	RolloutOff     = "off"     // drifted nodes are not replaced: neither the setting nor an order says so
+	RolloutOff     = "off"     // no node is replaced: neither a setting nor an order says so
 	RolloutDone    = "done"    // no node is to be replaced
 	RolloutWaiting = "waiting" // no disruption budget lets a node go now
 	RolloutTrial   = "trial"   // the first machine of the source has not proven itself yet
 	RolloutRolling = "rolling" // nodes go, one after the other
 	RolloutPaused  = "paused"  // an operator has paused it
 	RolloutHalted  = "halted"  // the first machine of the source failed
+	RolloutUnknown = "unknown" // the facts are old: nothing is judged
 )
 
 // RolloutStates are all states.
-var RolloutStates = []string{RolloutOff, RolloutDone, RolloutWaiting, RolloutTrial, RolloutRolling, RolloutPaused, RolloutHalted}
+var RolloutStates = []string{RolloutOff, RolloutDone, RolloutWaiting, RolloutTrial, RolloutRolling, RolloutPaused, RolloutHalted, RolloutUnknown}
 
 // Rollout is how one node group stands whose nodes are replaced.
 type Rollout struct {

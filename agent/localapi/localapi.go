@@ -90,6 +90,7 @@ func (s *Server) ServeSocket(ctx context.Context, beat func()) error {
 	mux.HandleFunc("GET "+FleetPath, s.serveFleet)
 	mux.HandleFunc("GET /explain", s.serveExplain)
 	mux.HandleFunc("GET "+NodesPath, s.serveNodes)
+	mux.HandleFunc("GET "+RolloutsPath, s.serveRollouts)
 	mux.HandleFunc("GET "+NamesPath, s.serveNames)
 	mux.HandleFunc("GET /flight", s.serveFlight)
 	mux.HandleFunc("POST "+ReloadPath, s.serveReload)

@@ -38,6 +38,8 @@ type Status struct {
 	LastPlan time.Time         `json:"lastPlan,omitzero"`
 	Plan     string            `json:"plan,omitempty"`
 	Held     []decision.Held   `json:"held,omitempty"`
+	// Rollouts are those of the node groups whose nodes are replaced.
+	Rollouts []decision.Rollout `json:"rollouts,omitempty"`
 }
 
 // GroupStatus is one node group in Status.
@@ -125,7 +127,7 @@ func (s *Server) statusOf(machines []fleet.Machine) Status {
 		}
 	}
 	last, at := s.Last()
-	out.LastPlan, out.Plan, out.Held = at, last.String(), last.Held
+	out.LastPlan, out.Plan, out.Held, out.Rollouts = at, last.String(), last.Held, last.Rollouts
 	out.Troubles = s.troubles(&out, standing == election.Hindered, machines, time.Now())
 	return out
 }

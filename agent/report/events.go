@@ -53,6 +53,8 @@ func (e *Events) Held(s *cluster.Snapshot, p decision.Plan, memory decision.Memo
 			e.cluster(s.Now, corev1.EventTypeWarning, "ScaleUpTimedOut", "Nodes added to group "+x.Name+" failed to register in time: "+x.Why)
 		case x.Kind == "group" && x.Rule == decision.RuleTotals:
 			e.cluster(s.Now, corev1.EventTypeWarning, "MaxNodesTotalReached", "Max total nodes in cluster reached: "+x.Why)
+		case x.Kind == "group" && x.Rule == decision.RuleHalted:
+			e.cluster(s.Now, corev1.EventTypeWarning, "RolloutHalted", "group "+x.Name+": "+x.Why)
 		case x.Kind == "cluster" && x.Rule == decision.RuleUnhealthy:
 			e.cluster(s.Now, corev1.EventTypeWarning, "ClusterUnhealthy", "Cluster has too many unready nodes: "+x.Why)
 		}

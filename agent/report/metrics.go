@@ -40,6 +40,7 @@ type Metrics struct {
 	duration      *prometheus.HistogramVec
 	quantile      *prometheus.SummaryVec
 	ca            caMetrics
+	rollouts      rolloutMetrics
 }
 
 // The label values of Cluster Autoscaler's metrics.
@@ -79,7 +80,7 @@ func NewMetrics() *Metrics {
 	m.requests = r.counter("autoscaler_cloud_requests_total", "Requests to the API of the cloud, by its own name of the action.", "action", "result")
 	m.duration = r.histogram("cluster_autoscaler_function_duration_seconds", "Time that a part of a round took; a round in which nothing changed is not decided again and is not counted.", []float64{.001, .01, .05, .1, .5, 1, 2.5, 5, 10, 30, 100}, "function")
 	m.quantile = r.summary("cluster_autoscaler_function_duration_quantile_seconds", "Sum and count of the time that a part of a round took.", "function")
-	m.ca = newCAMetrics(r)
+	m.ca, m.rollouts = newCAMetrics(r), newRolloutMetrics(r)
 	m.services = newServiceMetrics(r)
 	r.process()
 	m.zero()
@@ -140,6 +141,7 @@ func (m *Metrics) Round(s cluster.Snapshot, p decision.Plan, memory decision.Mem
 			m.groupPrice.WithLabelValues(string(g.ID)).Set(g.Price * float64(g.Target))
 		}
 	}
+	m.rollouts.round(&s, &p)
 	if changed {
 		m.held.Reset()
 		m.notStarted.Reset()

@@ -99,4 +99,7 @@ var tellings = map[string]telling{
 	decision.RuleCanary:      routine,
 	decision.RuleHalted:      news,
 	decision.RuleBreaker:     news,
+	decision.RuleReplaceNode: ofAction,
+	decision.RuleRolloutHeld: news,
+	decision.RuleForced:      ofAction,
 }

@@ -82,7 +82,7 @@ func TestCompletion(t *testing.T) {
 	}{
 		{[]string{"st"}, []string{"status"}, noFiles},
 		{[]string{"m"}, nil, noFiles}, // man is hidden
-		{[]string{"node", ""}, []string{"restore"}, noFiles},
+		{[]string{"node", ""}, []string{"replace", "restore"}, noFiles},
 		{[]string{"status", "--o"}, []string{"--output"}, noFiles},
 		{[]string{"status", "--output", ""}, []string{"table", "json", "yaml"}, noFiles},
 		{[]string{"check", "--env-file", ""}, nil, ":0"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/flagvalue"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/rollout"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 )
 
@@ -50,7 +51,7 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 		}
 		return usage(c)
 	})
-	root.AddCommand(runCommand(), checkCommand(), planCommand(), statusCommand(), nodesCommand(), explainCommand(), reloadCommand(), nodeCommand(),
+	root.AddCommand(runCommand(), checkCommand(), planCommand(), statusCommand(), nodesCommand(), rollout.Command(shell), explainCommand(), reloadCommand(), nodeCommand(),
 		replayCommand(), leaderConfigCommand(), userdataCommand(), tokenCommand(), iamPolicyCommand(), openstackRulesCommand(), completionCommand(), installCommand(), uninstallCommand(), versionCommand())
 	for _, command := range tagged {
 		root.AddCommand(command())

@@ -37,9 +37,9 @@ func statusCommand() *cobra.Command {
 		out := c.OutOrStdout()
 		switch {
 		case *record != "":
-			return recordRounds(c.Context(), *socket, *record, out)
+			return save(c.Context(), *socket, "/flight?full=1", *record, "; decide them once more with: autoscaler-agent replay "+*record, out)
 		case *html != "":
-			return writePage(c.Context(), *socket, *html, out)
+			return save(c.Context(), *socket, localapi.PagePath, *html, ": open it in a browser", out)
 		case *watch:
 			return watchStatus(c.Context(), *socket, out)
 		}
@@ -56,9 +56,9 @@ func statusCommand() *cobra.Command {
 	return c
 }
 
-// recordRounds writes the flight recorder's rounds to a file that only its owner reads.
-func recordRounds(ctx context.Context, socket, file string, out io.Writer) error {
-	body, err := agentsocket.Get(ctx, socket, "/flight?full=1")
+// save writes what the running agent answers to a file that only its owner reads: it names pods and nodes.
+func save(ctx context.Context, socket, path, file, then string, out io.Writer) error {
+	body, err := agentsocket.Get(ctx, socket, path)
 	if err != nil {
 		return noAnswer(socket, err)
 	}
@@ -68,8 +68,8 @@ func recordRounds(ctx context.Context, socket, file string, out io.Writer) error
 		_, err = atomicfile.Write(file, data, 0o600)
 	}
 	if err != nil {
-		return failed("record", err)
+		return failed("write", err)
 	}
-	fmt.Fprintf(out, "%d bytes in %s; decide them once more with: autoscaler-agent replay %s\n", len(data), file, file)
+	fmt.Fprintf(out, "%d bytes in %s%s\n", len(data), file, then)
 	return nil
 }

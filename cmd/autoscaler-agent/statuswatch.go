@@ -10,27 +10,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/agentsocket"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
-	"github.com/autoscaler-agent/autoscaler-agent/internal/atomicfile"
 )
-
-// writePage writes the running agent's page to a file that only its owner reads: it names
-// pods and nodes.
-func writePage(ctx context.Context, socket, file string, out io.Writer) error {
-	body, err := agentsocket.Get(ctx, socket, localapi.PagePath)
-	if err != nil {
-		return noAnswer(socket, err)
-	}
-	defer func() { _ = body.Close() }() // read to its end
-	data, err := io.ReadAll(body)
-	if err == nil {
-		_, err = atomicfile.Write(file, data, 0o600)
-	}
-	if err != nil {
-		return failed("html", err)
-	}
-	fmt.Fprintf(out, "%d bytes in %s: open it in a browser\n", len(data), file)
-	return nil
-}
 
 // watchEvery is the time between two looks of --watch.
 const watchEvery = 2 * time.Second

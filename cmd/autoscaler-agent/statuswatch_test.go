@@ -78,7 +78,7 @@ func TestStatusHTML(t *testing.T) {
 	socket := socketWith(t, mux)
 	file := filepath.Join(t.TempDir(), "day.html")
 	var out bytes.Buffer
-	if err := writePage(context.Background(), socket, file, &out); err != nil {
+	if err := save(context.Background(), socket, localapi.PagePath, file, "", &out); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(file)
@@ -88,7 +88,7 @@ func TestStatusHTML(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)
 	}
-	if err := writePage(context.Background(), socket, filepath.Join(t.TempDir(), "no", "day.html"), &out); err == nil {
+	if err := save(context.Background(), socket, localapi.PagePath, filepath.Join(t.TempDir(), "no", "day.html"), "", &out); err == nil {
 		t.Error("a directory that is not there is no error")
 	}
 }

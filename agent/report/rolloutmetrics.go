@@ -1,0 +1,46 @@
+package report
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+)
+
+// rolloutMetrics tell of nodes that are replaced.
+type rolloutMetrics struct {
+	state *prometheus.GaugeVec
+	nodes *prometheus.GaugeVec
+}
+
+// replaced are the reasons for which nodes are replaced, and not only removed.
+var replaced = []string{cluster.ReasonRequested, cluster.ReasonSick, cluster.ReasonDrifted, cluster.ReasonExpired}
+
+func newRolloutMetrics(r registrar) rolloutMetrics {
+	m := rolloutMetrics{
+		state: r.gauge("autoscaler_rollout_state", "1 for the state of a node group's rollout: done, waiting, trial, rolling, paused or halted; only groups whose nodes are replaced.", "node_group", "state"),
+		nodes: r.gauge("autoscaler_disruption_nodes_count", "Nodes that are to be replaced, by reason.", "reason"),
+	}
+	for _, reason := range replaced {
+		m.nodes.WithLabelValues(reason)
+	}
+	return m
+}
+
+// round takes the plan of a round. On stale facts nothing was judged, and what was known stays.
+func (m *rolloutMetrics) round(s *cluster.Snapshot, p *decision.Plan) {
+	if s.Stale != "" {
+		return
+	}
+	m.state.Reset()
+	by := map[string]int{}
+	for _, r := range p.Rollouts {
+		m.state.WithLabelValues(string(r.Group), r.State).Set(1)
+		for reason, n := range r.By {
+			by[reason] += n
+		}
+	}
+	for _, reason := range replaced {
+		m.nodes.WithLabelValues(reason).Set(float64(by[reason]))
+	}
+}

@@ -1,0 +1,75 @@
+package text
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+)
+
+// Rollouts prints how the rollouts of node groups stand, and below them what their machines were started from and what holds them.
+func Rollouts(out io.Writer, list decision.Rollouts) {
+	if len(list.Rollouts) == 0 {
+		fmt.Fprintln(out, "there is no node group")
+		return
+	}
+	rows := make([][]string, len(list.Rollouts))
+	for i, r := range list.Rollouts {
+		window := "-"
+		if !r.Next.IsZero() {
+			window = r.Next.UTC().Format(time.RFC3339)
+		}
+		rows[i] = []string{string(r.Group), r.State, cmp.Or(r.Source, "-"), fmt.Sprintf("%d of %d", r.Replaced, r.Machines), cmp.Or(reasons(&r), "-"), strconv.Itoa(r.Going), window}
+	}
+	Table(out, []string{"GROUP", "STATE", "SOURCE", "REPLACED", "TO REPLACE", "GOING", "NEXT WINDOW"}, rows)
+	for _, r := range list.Rollouts {
+		for _, words := range []string{others(&r), RolloutRemark(&r)} {
+			if words != "" {
+				fmt.Fprintf(out, "  %s: %s\n", r.Group, Wrap(words, Columns(out)-4-len(r.Group), "    "))
+			}
+		}
+	}
+}
+
+// reasons counts the nodes that are to be replaced, "17 drifted, 1 sick".
+func reasons(r *decision.Rollout) string {
+	var out []string
+	for _, reason := range cluster.Reasons {
+		if n := r.By[reason]; n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", n, reason))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// others counts the machines of other sources than the present one.
+func others(r *decision.Rollout) string {
+	var out []string
+	for _, s := range r.Sources {
+		if !s.Present && s.Source != "" && r.Source != "" {
+			out = append(out, fmt.Sprintf("%d of source %s", s.Machines, s.Source))
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return "machines that were started otherwise: " + strings.Join(out, ", ")
+}
+
+// RolloutRemark says why a rollout does not go on, and how it does; empty: it goes on, or there is nothing to do.
+func RolloutRemark(r *decision.Rollout) string {
+	switch {
+	case r.State == decision.RolloutHalted:
+		return fmt.Sprintf("halted since %s: %s [%s]; another source goes on by itself, `autoscaler-agent rollout resume %s` with this one", r.Since.UTC().Format(time.RFC3339), r.Why, r.Rule, r.Group)
+	case r.State == decision.RolloutOff && r.Source != "" && r.Replaced < r.Machines:
+		return fmt.Sprintf("no setting replaces its machines; `autoscaler-agent rollout start %s` does for this source", r.Group)
+	case r.Why != "" && r.Rule != "":
+		return r.Why + " [" + r.Rule + "]"
+	}
+	return r.Why
+}
