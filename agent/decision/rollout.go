@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -58,4 +59,17 @@ type RolloutSource struct {
 type Rollouts struct {
 	At       time.Time `json:"at"`
 	Rollouts []Rollout `json:"rollouts"`
+}
+
+// Remark says why a rollout does not go on, and how it does; empty: it goes on, or there is nothing to do.
+func (r *Rollout) Remark() string {
+	switch {
+	case r.State == RolloutHalted:
+		return fmt.Sprintf("halted since %s: %s [%s]; another source goes on by itself, `autoscaler-agent rollout resume %s` with this one", r.Since.UTC().Format(time.RFC3339), r.Why, r.Rule, r.Group)
+	case r.State == RolloutOff && r.Source != "" && r.Replaced < r.Machines:
+		return fmt.Sprintf("no setting replaces its machines; `autoscaler-agent rollout start %s` does for this source", r.Group)
+	case r.Why != "" && r.Rule != "":
+		return r.Why + " [" + r.Rule + "]"
+	}
+	return r.Why
 }

@@ -58,6 +58,10 @@ func (s *Server) page(now time.Time) page.Data {
 		g := &st.Groups[i]
 		d.Groups = append(d.Groups, page.Group{Name: g.ID, Min: g.Min, Target: g.Target, Max: g.Max, Machines: g.Instances, Drifted: g.Drifted, Remark: g.Remark()})
 	}
+	for i := range st.Rollouts {
+		r := &st.Rollouts[i]
+		d.Rollouts = append(d.Rollouts, page.Rollout{Group: string(r.Group), State: r.State, Machines: r.Machines, Replaced: r.Replaced, Next: r.Next, Remark: r.Remark()})
+	}
 	for _, h := range st.Held {
 		if h.Kind == "pod" {
 			d.Waiting = append(d.Waiting, waiting(h))

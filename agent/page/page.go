@@ -34,6 +34,7 @@ type Data struct {
 	Pods     int
 	Pending  int
 	Groups   []Group
+	Rollouts []Rollout // of groups whose nodes are replaced
 	Waiting  []Waiting
 	Leaving  []Leaving
 	History  history.View
@@ -111,6 +112,7 @@ func Render(d Data) []byte {
 	w.waiting(d.Waiting)
 	w.leaving(d)
 	w.groups(d.Groups)
+	w.rollouts(d.Rollouts)
 	w.decisions(d.History.Marks)
 	w.certificates(d)
 	w.reaped(d)

@@ -26,7 +26,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // full is a page on which every text is name.
 func full(name string) Data {
 	d := Data{At: noon, Since: noon.Add(-50 * time.Hour), Troubles: make([]trouble.Trouble, 5), Machines: []fleet.Machine{{Group: "", Created: noon, Price: 1}, {State: fleet.Draining, CPU: 120, Memory: -1, GPU: 30, Pods: 9, Daemons: 1, FirstPods: []string{"", ""}, Drift: []string{""}}}, Nodes: 3, Ready: 2, Pods: 9, Pending: 4, Requests: 1,
-		Groups: []Group{{Max: 5}}, Waiting: []Waiting{{Count: 3, Groups: []Refusal{{}}}}, Leaving: []Leaving{{Since: noon.Add(-time.Minute)}}, Verdicts: []Verdict{{Count: 2}}, Judged: []Judged{{At: noon}}, Reaped: []Reaped{{At: noon}}}
+		Groups: []Group{{Max: 5}}, Rollouts: []Rollout{{Machines: 20, Replaced: 3, Next: noon}}, Waiting: []Waiting{{Count: 3, Groups: []Refusal{{}}}}, Leaving: []Leaving{{Since: noon.Add(-time.Minute)}}, Verdicts: []Verdict{{Count: 2}}, Judged: []Judged{{At: noon}}, Reaped: []Reaped{{At: noon}}}
 	d.History = history.View{Start: noon.Add(-24 * time.Hour), Step: history.Step, Groups: []history.Group{{}},
 		Marks: []history.Mark{{At: noon.Add(-time.Hour), Do: "grow", From: 1, To: 2}, {At: noon.Add(-2 * time.Hour), Do: "terminate", Count: 3}}}
 	fill(reflect.ValueOf(&d).Elem(), name)
@@ -62,10 +62,10 @@ func fill(v reflect.Value, to string) {
 }
 
 // elements are those that the page is made of.
-var elements = strings.Fields("html head meta title style body a header h1 p strong ul li dl div dt dd nav main section h2 h3 figure figcaption span time details summary code table thead tbody tr th td script noscript button ol i b small")
+var elements = strings.Fields("html head meta title style body a header h1 p strong ul li dl div dt dd nav main section h2 h3 figure figcaption span time details summary code table thead tbody tr th td script noscript button ol i b small progress")
 
 // attributes are those that the page uses, none of which runs or fetches anything.
-var attributes = strings.Fields("lang charset name content http-equiv class href id datetime aria-label aria-labelledby aria-hidden role scope type hidden aria-pressed " +
+var attributes = strings.Fields("lang charset name content http-equiv class href id datetime aria-label aria-labelledby aria-hidden role scope type hidden aria-pressed value max " +
 	"data-l data-at data-day-start data-day-step data-day-steps data-hour-start data-hour-step data-hour-steps data-hours data-marks data-unit " +
 	"data-line-day data-line-hour data-line-now data-behind-day data-behind-hour data-behind-now data-low-day data-low-hour data-low-now data-high-day data-high-hour data-high-now")
 

@@ -28,7 +28,7 @@ func Rollouts(out io.Writer, list decision.Rollouts) {
 	}
 	Table(out, []string{"GROUP", "STATE", "SOURCE", "REPLACED", "TO REPLACE", "GOING", "NEXT WINDOW"}, rows)
 	for _, r := range list.Rollouts {
-		for _, words := range []string{others(&r), RolloutRemark(&r)} {
+		for _, words := range []string{others(&r), r.Remark()} {
 			if words != "" {
 				fmt.Fprintf(out, "  %s: %s\n", r.Group, Wrap(words, Columns(out)-4-len(r.Group), "    "))
 			}
@@ -61,15 +61,12 @@ func others(r *decision.Rollout) string {
 	return "machines that were started otherwise: " + strings.Join(out, ", ")
 }
 
-// RolloutRemark says why a rollout does not go on, and how it does; empty: it goes on, or there is nothing to do.
-func RolloutRemark(r *decision.Rollout) string {
-	switch {
-	case r.State == decision.RolloutHalted:
-		return fmt.Sprintf("halted since %s: %s [%s]; another source goes on by itself, `autoscaler-agent rollout resume %s` with this one", r.Since.UTC().Format(time.RFC3339), r.Why, r.Rule, r.Group)
-	case r.State == decision.RolloutOff && r.Source != "" && r.Replaced < r.Machines:
-		return fmt.Sprintf("no setting replaces its machines; `autoscaler-agent rollout start %s` does for this source", r.Group)
-	case r.Why != "" && r.Rule != "":
-		return r.Why + " [" + r.Rule + "]"
+// rolloutRemarks prints the rollouts that do not go on.
+func rolloutRemarks(out io.Writer, list []decision.Rollout) {
+	for i := range list {
+		r := &list[i]
+		if words := r.Remark(); words != "" {
+			fmt.Fprintf(out, "  %s: rollout %s, %d of %d machines replaced: %s\n", r.Group, r.State, r.Replaced, r.Machines, Wrap(words, Columns(out)-4, "    "))
+		}
 	}
-	return r.Why
 }

@@ -52,6 +52,7 @@ func Status(out io.Writer, s localapi.Status) {
 	row("cluster", "%d nodes (%d ready), %d pods (%d pending)", s.Nodes, s.Ready, s.Pods, s.Pending)
 	_ = w.Flush() // out is a terminal or a pipe: a failed write has no reader
 	statusGroups(out, s.Groups)
+	rolloutRemarks(out, s.Rollouts)
 	if s.Plan != "" {
 		fmt.Fprintf(out, "\nlast plan, %s ago:\n%s", time.Since(s.LastPlan).Round(time.Second), s.Plan)
 	}

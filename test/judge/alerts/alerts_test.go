@@ -93,7 +93,7 @@ func TestEachRuleFires(t *testing.T) {
 func scraped(t *testing.T, now time.Time, m *report.Metrics) []byte {
 	t.Helper()
 	s := cluster.Snapshot{Now: now, Groups: []cluster.NodeGroup{{ID: "g", Max: 9, Target: 3, Price: 0.2}}}
-	p := decision.Plan{Held: []decision.Held{{Kind: "node", Rule: decision.RuleBusy}}}
+	p := decision.Plan{Held: []decision.Held{{Kind: "node", Rule: decision.RuleBusy}}, Rollouts: []decision.Rollout{{Group: "g", State: decision.RolloutDone}}}
 	m.Round(s, p, decision.Memory{}, decision.Policy{}, true, true)
 	m.Call("Groups", time.Second, nil)
 	m.Request("DescribeAutoScalingGroups", time.Second, nil)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -260,9 +259,8 @@ func (w *Planner) drain(i int) {
 	case c.Movable+c.Terminating == 0:
 		w.Held("node", string(n.Name), decision.RuleCompletion, "marked, and waits: %s", completionWords(c.Completing))
 		return
-	}
-	if deadline := w.deadline(n, &c, first); disruption.Replaces(markedBy(n.Node)) && w.Disruption.Forces() && w.Reached(deadline) {
-		w.terminate(n, g, &c, w.Disruption.Forced(c.Movable+c.Terminating, deadline))
+	case disruption.Replaces(markedBy(n.Node)) && w.Disruption.Forces() && w.Reached(w.deadline(n, &c, first)):
+		w.terminate(n, g, &c, w.Disruption.Forced(c.Movable+c.Terminating, w.deadline(n, &c, first)))
 		return
 	}
 	w.removals.add(&c)
@@ -367,17 +365,6 @@ func (w *Planner) evict(n *round.Node, c *round.DrainPlan) {
 		words += "; " + completionWords(c.Completing)
 	}
 	w.Held("node", string(n.Name), decision.RuleDraining, "%s", words)
-}
-
-// markTime reads the time of marking from the taint's value; a value that is none
-// counts as now.
-func markTime(n *cluster.Node, now time.Time) time.Time {
-	t, _ := round.Taint(n, cluster.TaintToBeDeleted)
-	sec, err := strconv.ParseInt(t.Value, 10, 64)
-	if at := time.Unix(sec, 0); err == nil && at.Before(now) {
-		return at
-	}
-	return now
 }
 
 // BlockersOf are all reasons why a pod must not be evicted, budgets as they are now.

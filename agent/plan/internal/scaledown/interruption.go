@@ -2,6 +2,7 @@ package scaledown
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -97,4 +98,15 @@ func InterruptionWords(in *cluster.Instance) string {
 func markedBy(n *cluster.Node) string {
 	_, rule, _ := strings.Cut(n.Annotations[cluster.AnnotationCordoned], " ")
 	return rule
+}
+
+// markTime reads the time of marking from the taint's value; a value that is none
+// counts as now.
+func markTime(n *cluster.Node, now time.Time) time.Time {
+	t, _ := round.Taint(n, cluster.TaintToBeDeleted)
+	sec, err := strconv.ParseInt(t.Value, 10, 64)
+	if at := time.Unix(sec, 0); err == nil && at.Before(now) {
+		return at
+	}
+	return now
 }
