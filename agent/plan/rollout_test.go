@@ -20,9 +20,15 @@ type fleet struct {
 	began    bool          // from now on everything counts
 	restarts bool          // the agent forgets everything after each round with an action
 	replaced map[cluster.NodeName]int
+	silent   map[cluster.NodeName]time.Time // since when a kubelet does not answer
 }
 
 func (f *fleet) step(v *sim) {
+	for _, n := range v.s.Nodes {
+		if since, is := f.silent[n.Name]; is {
+			n.Ready, n.ReadySince = cluster.StatusUnknown, since
+		}
+	}
 	source := map[cluster.NodeName]string{}
 	for g := range v.s.Groups {
 		for _, in := range v.s.Groups[g].Instances {

@@ -91,7 +91,7 @@ func (v *sim) cloud() {
 			if k < 0 {
 				v.s.Nodes = append(v.s.Nodes, &cluster.Node{Name: name, UID: cluster.UID(name), ProviderID: string(in.ID), Created: v.s.Now, Labels: gr.Template.Labels,
 					Taints: []cluster.Taint{{Key: "node.kubernetes.io/not-ready", Effect: "NoSchedule"}}, Capacity: gr.Template.Capacity, Allocatable: gr.Template.Allocatable, Ready: cluster.StatusFalse})
-			} else if n := v.s.Nodes[k]; age > v.boot+20*time.Second && n.Ready != cluster.StatusTrue {
+			} else if n := v.s.Nodes[k]; age > v.boot+20*time.Second && n.Ready == cluster.StatusFalse {
 				n.Ready, n.ReadySince, n.Taints = cluster.StatusTrue, v.s.Now, nil
 			}
 		}
@@ -204,9 +204,9 @@ func (v *sim) carryOut(plan decision.Plan) {
 		case decision.Terminate:
 			for g := range v.s.Groups {
 				gr := &v.s.Groups[g]
-				if gr.ID == a.Group {
+				if at := slices.IndexFunc(gr.Instances, func(in cluster.Instance) bool { return in.ID == a.Instance }); gr.ID == a.Group && at >= 0 { // as Delete: once
 					gr.Target--
-					gr.Instances = slices.DeleteFunc(gr.Instances, func(in cluster.Instance) bool { return in.ID == a.Instance })
+					gr.Instances = slices.Delete(gr.Instances, at, at+1)
 				}
 			}
 			v.s.Nodes = slices.DeleteFunc(v.s.Nodes, func(n *cluster.Node) bool { return n.Name == a.Node })

@@ -24,14 +24,12 @@ func (r *Round) due(x *decision.Replacement) time.Time {
 	return x.Ordered.Add(round.OrElse(o.MaxNodeProvisionTime, r.Policy.MaxNodeProvisionTime) + round.OrElse(o.MaxNodeStartupTime, r.Policy.MaxNodeStartupTime))
 }
 
-// carryReplacements keeps the orders of nodes that still are to be replaced.
+// carryReplacements keeps the orders of nodes that still are to be replaced, and of those of which the cloud does not tell the
+// instance now: a half answer takes no order back.
 func (r *Round) carryReplacements() {
 	for _, x := range r.Memory.Replacements {
 		i, is := r.ByName[x.Node]
-		if !is || r.Nodes[i].Group < 0 || r.Nodes[i].Instance == nil {
-			continue
-		}
-		if _, told := r.Next.Deleted[r.Nodes[i].Instance.ID]; told || !r.stands(&x, i) {
+		if !is || !r.stands(&x, i) {
 			continue
 		}
 		r.Next.Replacements = append(r.Next.Replacements, x)
@@ -45,11 +43,20 @@ func (r *Round) carryReplacements() {
 
 // stands tells whether an order still is for its node.
 func (r *Round) stands(x *decision.Replacement, i int) bool {
+	n := &r.Nodes[i]
+	if n.Instance != nil {
+		if _, told := r.Next.Deleted[n.Instance.ID]; told {
+			return false
+		}
+	}
 	if x.Rule == decision.RuleConsolidate {
 		return r.dearStands(x, i)
 	}
-	g := &r.Groups[r.Nodes[i].Group] // enough time passes before the agent tries once more
-	return g.ID == x.Group && r.Reason(i).Rule != "" && !r.Reached(r.due(x).Add(r.Patience(g)))
+	at, known := r.ByID[x.Group]
+	if !known || r.Reached(r.due(x).Add(r.Patience(&r.Groups[at]))) { // enough time passes before the agent tries once more
+		return false
+	}
+	return n.Group < 0 || n.Group == at && r.Reason(i).Rule != ""
 }
 
 // order is the machine that was ordered in place of a node; nil: none.
