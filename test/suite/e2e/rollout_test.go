@@ -2,7 +2,7 @@ package e2e
 
 import (
 	"context"
-	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -22,8 +22,7 @@ func TestRollout(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const machines, budget = 4, 1
 	s := newScene(t, nil)
-	s.start("AUTOSCALER_SCALING_DRIFT=true", "AUTOSCALER_SCALING_DISRUPTION_BUDGETS="+fmt.Sprint(budget), "AUTOSCALER_SCALING_UNNEEDED_FOR=3s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=1s",
-		"AUTOSCALER_SCALING_DELAY_AFTER_TAINT=500ms", "AUTOSCALER_SCALING_MAX_NODE_PROVISION_TIME=20s", "AUTOSCALER_SCALING_MAX_NODE_STARTUP_TIME=20s")
+	s.start(rolloutSettings...)
 	s.workers(world.Workers{Name: "workers", Max: 10})
 	const pods = 2 * machines
 	s.deploy("web", pods, "1500m", "64Mi")
@@ -57,7 +56,42 @@ func TestRollout(t *testing.T) {
 	if n := s.running("web"); n != pods {
 		t.Errorf("%d of %d pods run", n, pods)
 	}
+	s.haltOutlives(lt.ImageID)
 }
+
+// haltOutlives ends the agent with all that it remembers: the next leader starts no machine of the source that was halted, and an
+// operator's order lets it go on.
+func (s *scene) haltOutlives(image string) {
+	s.t.Helper()
+	of := func() (n int) {
+		for _, i := range s.w.Cloud.Instances() {
+			if i.ImageID == image {
+				n++
+			}
+		}
+		return n
+	}
+	started := of()
+	s.agent.Kill()
+	if err := os.RemoveAll(s.w.StateDir()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.start(rolloutSettings...)
+	s.patient(time.Minute, "the next leader knows the halt", func() bool {
+		out, _ := s.command("rollout", "status", "workers")
+		return strings.Contains(out, "halted since") && strings.Contains(out, "[D31]")
+	})
+	if now := of(); now != started {
+		s.t.Errorf("%d machines were started by the next leader", now-started)
+	}
+	if out, code := s.command("rollout", "resume", "workers"); code != 0 || !strings.Contains(out, "goes on with source") {
+		s.t.Fatalf("exit code %d: %s", code, out)
+	}
+	s.patient(time.Minute, "it goes on", func() bool { return of() > started })
+}
+
+var rolloutSettings = []string{"AUTOSCALER_SCALING_DRIFT=true", "AUTOSCALER_SCALING_DISRUPTION_BUDGETS=1", "AUTOSCALER_SCALING_UNNEEDED_FOR=3s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=1s",
+	"AUTOSCALER_SCALING_DELAY_AFTER_TAINT=500ms", "AUTOSCALER_SCALING_MAX_NODE_PROVISION_TIME=20s", "AUTOSCALER_SCALING_MAX_NODE_STARTUP_TIME=20s"}
 
 func (s *scene) budgetOf(name string) *policyv1.PodDisruptionBudget {
 	b, err := s.client.PolicyV1().PodDisruptionBudgets("default").Get(s.t.Context(), name, metav1.GetOptions{})

@@ -188,7 +188,7 @@ func (s *stolen) ownObjects() []attack {
 		{name: "Lease with the label of an API server's", says: "no labels", try: lease(func(l *coordinationv1.Lease) {
 			l.Labels = map[string]string{"apiserver.kubernetes.io/identity": "kube-apiserver"}
 		})},
-		{name: "Lease with an annotation of somebody's", try: lease(func(l *coordinationv1.Lease) { l.Annotations = map[string]string{"x": "y"} }), says: "one annotation"},
+		{name: "Lease with an annotation of somebody's", try: lease(func(l *coordinationv1.Lease) { l.Annotations = map[string]string{"x": "y"} }), says: "own annotations"},
 		{name: "status page that cannot be deleted", try: page(func(m *corev1.ConfigMap) { m.Finalizers = []string{"example.com/x"} }), says: "no finalizers"},
 		{name: "status page that cannot be changed", try: page(func(m *corev1.ConfigMap) { m.Immutable = new(true) }), says: "immutable"},
 		{name: "status page with bytes", try: page(func(m *corev1.ConfigMap) { m.BinaryData = map[string][]byte{"x": []byte("x")} }), says: byPolicy},

@@ -294,9 +294,13 @@ func (s *stolen) nodeAttacks() []attack {
 		{name: "control-plane Node cordoned", try: touches("leader", func(n *corev1.Node) { n.Spec.Unschedulable = true }), says: "of the control plane"},
 		{name: "worker made a control-plane Node", try: touches("ready", func(n *corev1.Node) {
 			n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""}
-		}), says: "no labels"},
-		{name: "worker's labels", try: touches("dead", func(n *corev1.Node) { n.Labels = map[string]string{"tier": "secret"} }), says: "no labels"},
-		{name: "worker's finalizers", try: touches("dead", func(n *corev1.Node) { n.Finalizers = []string{"example.com/x"} }), says: "no labels"},
+		}), says: "no label of a Node"},
+		{name: "worker kept from load balancers as if by an operator", try: touches("ready", func(n *corev1.Node) {
+			n.Labels = map[string]string{"node.kubernetes.io/exclude-from-external-load-balancers": ""}
+		}), says: "no label of a Node"},
+		{name: "replacement asked for in other words", try: touches("ready", annotate("autoscaler-agent/replace-requested", "now")), says: "replace-requested true"},
+		{name: "worker's labels", try: touches("dead", func(n *corev1.Node) { n.Labels = map[string]string{"tier": "secret"} }), says: "no label of a Node"},
+		{name: "worker's finalizers", try: touches("dead", func(n *corev1.Node) { n.Finalizers = []string{"example.com/x"} }), says: "no finalizers"},
 		{name: "worker's annotations", try: touches("dead", func(n *corev1.Node) { n.Annotations = map[string]string{"autoscaler-agent/keep": ""} }), says: "no annotation"},
 		{name: "worker's provider ID", try: touches("plain", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///a/i-0" }), says: "nothing of a Node's spec"},
 		{name: "worker's own taint taken", try: touches("tainted", func(n *corev1.Node) { n.Spec.Taints = nil }), says: "no taints"},
@@ -461,7 +465,9 @@ func (s *stolen) honest(t *testing.T) {
 		"cordon": touches("ready", func(n *corev1.Node) {
 			taint("ToBeDeletedByClusterAutoscaler", "1700000000", corev1.TaintEffectNoSchedule)(n)
 			n.Spec.Unschedulable, n.Annotations["autoscaler-agent/cordoned"] = true, "2026-11-27T12:00:00Z D10"
+			n.Labels = map[string]string{"node.kubernetes.io/exclude-from-external-load-balancers": "autoscaler-agent"}
 		}),
+		"replacement asked for":                 touches("ready", annotate("autoscaler-agent/replace-requested", "true")),
 		"soft taint beside another":             touches("tainted", taint("DeletionCandidateOfClusterAutoscaler", "1700000000", corev1.TaintEffectPreferNoSchedule)),
 		"dead Node out of service":              touches("dead", taint("node.kubernetes.io/out-of-service", "nodeshutdown", corev1.TaintEffectNoExecute)),
 		"stopped Node marked":                   touches("dead", taint("node.cloudprovider.kubernetes.io/shutdown", "autoscaler-agent", corev1.TaintEffectNoSchedule)),
@@ -471,7 +477,12 @@ func (s *stolen) honest(t *testing.T) {
 		"cordon by no rule":                     touches("ready", annotate("autoscaler-agent/cordoned", "2026-11-27T12:00:00Z")),
 		"group of a Node":                       touches("ready", annotate("autoscaler-agent/group", "kube-system/Workers of zone a (größer)")),
 		"its Lease":                             can(leaseNamed("autoscaler-agent")),
-		"its status":                            can(mapNamed("cluster-autoscaler-status")),
+		"its Lease with what outlives a leader": can(func(ctx context.Context, c kubernetes.Interface) error {
+			_, err := c.CoordinationV1().Leases("kube-system").Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "autoscaler-agent",
+				Annotations: map[string]string{"autoscaler-agent/unanswered-writes": "[]", "autoscaler-agent/rollout-orders": "{}", "autoscaler-agent/halted-rollouts": "[]"}}}, dry)
+			return err
+		}),
+		"its status": can(mapNamed("cluster-autoscaler-status")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := try(t, s); err != nil {
