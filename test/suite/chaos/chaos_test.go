@@ -60,14 +60,20 @@ type storms struct {
 	nodes  *nodeWatch
 	hurt   *casualties
 	pods   int // that are wanted
+	long   bool
 }
 
 // TestStorms plays storms until AUTOSCALER_TEST_STORMS has passed, one at least: each grows a
-// deployment twice and takes it back to nothing.
+// deployment twice and takes it back to nothing. Where the time is set, the machines get another image in between.
 func TestStorms(t *testing.T) {
 	length, seed := settings(t)
 	t.Logf("seed %d (AUTOSCALER_TEST_SEED=%d draws the same troubles; what meets what is the machine's)", seed, seed)
+	long := os.Getenv("AUTOSCALER_TEST_STORMS") != "" // a rollout takes minutes: its first machine is on trial for two
+	if long {
+		quick = append(quick, drifting...)
+	}
 	s := begin(t, seed)
+	s.long = long
 	began := time.Now()
 	for i := 0; i == 0 || time.Since(began) < length; i++ {
 		s.storm(i)

@@ -26,6 +26,11 @@ func (s *storms) storm(number int) {
 			return
 		}
 	}
+	if s.long {
+		if s.rollout(number); s.t.Failed() {
+			return
+		}
+	}
 	s.hurt = &casualties{}
 	over := s.blow(number, "back to nothing")
 	s.scale(0)
