@@ -35,7 +35,7 @@ var troubles = map[string]struct {
 		"autoscaler_rollout_state{node_group=\"g\",state=\"halted\",instance=\"a\"} 1x3 stale\nautoscaler_rollout_state{node_group=\"g\",state=\"paused\",instance=\"a\"} 1x60", 6},
 	"AutoscalerAgentRolloutBehind": {"autoscaler_disruption_nodes_count{reason=\"drifted\",instance=\"a\"} 17x4400\nautoscaler_disruption_nodes_count{reason=\"expired\",instance=\"a\"} 1x4400",
 		"autoscaler_disruption_nodes_count{reason=\"drifted\",instance=\"a\"} 17x2000 0x5 17x2400\nautoscaler_disruption_nodes_count{reason=\"sick\",instance=\"a\"} 1x4400", 4321},
-	"AutoscalerAgentNodesSick":             {`autoscaler_held_count{kind="node",rule="D32",instance="a"} 7x60`, `autoscaler_held_count{kind="node",rule="D32",instance="a"} 7x10 _x60`, 16},
+	"AutoscalerAgentNodesSick": {`autoscaler_held_count{kind="node",rule="D32",instance="a"} 7x60`, `autoscaler_held_count{kind="node",rule="D32",instance="a"} 7x10 _x60`, 16},
 	"AutoscalerAgentNodeGroupAtMaximum": {full + `cluster_autoscaler_unschedulable_pods_count{type="unschedulable",instance="a"} 4x60`,
 		full + `cluster_autoscaler_unschedulable_pods_count{type="unschedulable",instance="a"} 4x10 0x60`, 16},
 	"AutoscalerAgentNodeGroupBackedOff": {`cluster_autoscaler_node_group_backoff_status{node_group="g",reason="quota",instance="a"} 1x60`, `cluster_autoscaler_node_group_backoff_status{node_group="g",reason="quota",instance="a"} 1x20 0x60`, 31},

@@ -205,7 +205,7 @@ func (h *heist) beside() []attack {
 		{name: "delete a worker that is not Ready", passes: true, try: deletes("dead")},
 		{name: "put a worker that is not Ready out of service", passes: true, try: touches("dead", taint("node.kubernetes.io/out-of-service", "nodeshutdown", corev1.TaintEffectNoExecute))},
 		{name: "put a Ready worker out of service", by: "autoscaler-agent-nodes", says: "out of service", try: touches("ready", taint("node.kubernetes.io/out-of-service", "nodeshutdown", corev1.TaintEffectNoExecute))},
-		{name: "write labels of a worker", by: "autoscaler-agent-nodes", says: "no labels", try: touches("ready", func(n *corev1.Node) { n.Labels = map[string]string{"tier": "secret"} })},
+		{name: "write labels of a worker", by: "autoscaler-agent-nodes", says: "no label of a Node", try: touches("ready", func(n *corev1.Node) { n.Labels = map[string]string{"tier": "secret"} })},
 		{name: "approve the new Node's serving certificate for `NAME.NAMESPACE` of a Service", passes: true, try: serves(mole).with(func(w *wish) { w.dns = append(w.dns, "web.shop") }).approve},
 		{name: "approve it for `NAME.NAMESPACE.svc`", by: "autoscaler-agent-approvals", says: "asks for a name", try: serves(mole).with(func(w *wish) { w.dns = append(w.dns, "web.shop.svc") }).approve},
 		{name: "approve it for the API server's address", by: "autoscaler-agent-approvals*", says: "address", try: func(t *testing.T, s *stolen) error {
