@@ -8,7 +8,8 @@
 //
 // What is decided follows from the Snapshot: a source is proven by a node that was started from it and whose pods are
 // Ready, and a machine that is coming is waited for, whoever ordered it. Memory adds for which node a machine was ordered, and which
-// rollouts were halted, so that a restart orders nothing twice. Layer 4.
+// rollouts were halted, so that a restart orders nothing twice; Policy has the halts that an earlier leader wrote down, and what operators
+// ordered (pause, resume, start). Layer 4.
 //
 // It refuses to judge whether pods have room, to end a machine, and to replace a node by what its group does not start.
 //

@@ -15,11 +15,14 @@ func (r *Round) Paused(g int) string {
 	if !paused {
 		return ""
 	}
-	why := ""
-	if order.Reason != "" {
-		why = " (" + order.Reason + ")"
+	words := "the rollout of its group is paused"
+	if !order.Since.IsZero() {
+		words += " since " + round.Stamp(order.Since)
 	}
-	return fmt.Sprintf("the rollout of its group is paused since %s%s; `%s` lets it go on", round.Stamp(order.Since), why, command)
+	if order.Reason != "" {
+		words += " (" + order.Reason + ")"
+	}
+	return fmt.Sprintf("%s; `%s` lets it go on", words, command)
 }
 
 // TakenBack says why the drain of a node ends that was cordoned by a rule because it is drifted or expired; empty: it goes on.
