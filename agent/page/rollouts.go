@@ -1,6 +1,9 @@
 package page
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Rollout is how one node group stands whose nodes are replaced.
 type Rollout struct {
@@ -22,10 +25,15 @@ func (w *document) rollouts(list []Rollout) {
 		if !r.Next.IsZero() {
 			next = r.Next.UTC().Format("2006-01-02 15:04")
 		}
-		w.put(`<tr><th scope="row">%s</th><td>%s</td><td><progress value="%s" max="%s" aria-label="machines replaced"></progress> %s of %s</td><td>%s</td><td>%s</td></tr>`+"\n",
-			r.Group, r.State, r.Replaced, max(r.Machines, 1), r.Replaced, r.Machines, next, r.Remark)
+		w.row("", heading(r.Group), r.State, bar(r.Replaced, r.Machines), next, r.Remark)
+		w.endRow()
 	}
 	w.endTable()
 	w.more(len(list), shownGroups, "autoscaler-agent rollout status")
 	w.put("</section>\n")
+}
+
+// bar shows how many machines are replaced.
+func bar(replaced, machines int) markup {
+	return markup(fmt.Sprintf(`<progress value="%d" max="%d" aria-label="machines replaced"></progress> %d of %d`, replaced, max(machines, 1), replaced, machines))
 }

@@ -53,6 +53,7 @@ var titles = map[string]string{
 	decision.RuleBatch: "", decision.RuleDraining: "", decision.RuleHalfMark: "", decision.RuleInstance: "", decision.RuleEmpty: "", decision.RuleTotalsMin: "",
 	decision.RuleSoft: "", decision.RuleRequested: "", decision.RuleConsolidate: "", decision.RuleKeeps: "", decision.RuleInterrupted: "", decision.RuleCompletion: "",
 	decision.RuleDrifted: "", decision.RuleExpired: "", decision.RuleSick: "", decision.RuleReplace: "", decision.RuleDisruption: "", decision.RuleCanary: "",
+	decision.RuleReplaceNode: "", decision.RuleRolloutHeld: "", decision.RuleForced: "", // an operator wants it so
 	decision.RuleHalted:  "The rollout of %s is halted",
 	decision.RuleBreaker: "Too many nodes are sick: none is replaced for that",
 }
