@@ -44,7 +44,6 @@ var Targets = []Target{
 	{Package: "nodecleaner/reaper", Files: []string{"rules.go", "decide.go", "candidate.go", "sight.go", "breaker.go", "asked.go", "identity.go", "lease.go"},
 		Lists: []string{"eligibleChecks", "proofChecks", "breakerChecks", "liveChecks"}, Skip: "^(TestChaos|TestChaosFindsVictims|TestHonestWorlds)$"},
 	{Package: "agent/plan/internal/growth", Files: []string{"holds.go", "limits.go", "purchase.go", "readlag.go", "totals.go", "balancesets.go"}, Lists: []string{"holds"}, Stories: stories},
-	{Package: "agent/plan/internal/disruption", Files: []string{"budgets.go", "reasons.go", "drift.go", "rollout.go", "orders.go"}, Stories: stories + "|^(TestRollout|TestRolloutHalts)$"},
 	{Package: "agent/plan/internal/burst", Files: []string{"burst.go", "overtaken.go"}},
 	{Package: "agent/plan/internal/reap", Files: []string{"reap.go"}, Stories: stories},
 	{Package: "agent/plan/internal/nodestart", Files: []string{"needs.go", "nodestart.go"}},

@@ -183,3 +183,122 @@ func TestFirstMachine(t *testing.T) {
 		}
 	}
 }
+
+// TestBudgetsOfSeveralWindows: of budgets that hold the smallest counts; the earliest window is told that changes that.
+func TestBudgetsOfSeveralWindows(t *testing.T) {
+	for name, c := range map[string]struct{ list, want string }{ // it is 08:00
+		"none holds: the earliest window":     {"4 at 0 11 * * * for 1h; 4 at 0 9 * * * for 1h; 4 at 0 10 * * * for 1h", "the next one does at 2026-01-05T09:00:00Z"},
+		"one holds, and no other is asked":    {"0; 4 at 0 9 * * * for 1h", "its budget is 0"},
+		"one of none holds for an hour more":  {"0 at 0 7 * * * for 2h; 4 at 0 12 * * * for 1h", "its budget is 0 at 0 7 * * * for 2h"},
+		"the smallest of two, whatever first": {"2; 0", "its budget is 0"},
+		"of equal ones the first":             {"0%; 0", "its budget is 0%"},
+		"one that cannot be read":             {"4 at 0 25 * * * for 1h", "a disruption budget of group workers cannot be read: "},
+		"a fault beside one that holds":       {"9; 4 at 0 25 * * * for 1h", "a disruption budget of group workers cannot be read: "},
+		"one for other reasons":               {"9; 0 of expired", ""},
+	} {
+		s, p := fleet(20)
+		list := cluster.DisruptionBudgets{}
+		if err := list.Decode(strings.Replace(c.list, " 25 ", " 9 ", 1)); err != nil { // it refuses what cannot be read
+			t.Fatal(name, err)
+		}
+		if last := &list[len(list)-1]; strings.Contains(c.list, " 25 ") {
+			last.Cron = "0 25 * * *"
+		}
+		s.Groups[0].Options.Budgets = &list
+		for range 2 { // a schedule is read once
+			d := begun(&s, &decision.Memory{}, &p)
+			if got := d.Full(0, cluster.ReasonDrifted); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+	}
+}
+
+// TestWhatCountsAsDisrupted: what a budget of two counts beside the node that is asked for.
+func TestWhatCountsAsDisrupted(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*cluster.Snapshot, *decision.Memory)
+		gone   string
+	}{
+		"nothing":                  {func(*cluster.Snapshot, *decision.Memory) {}, "0 of 20"},
+		"a node that is not Ready": {func(s *cluster.Snapshot, _ *decision.Memory) { s.Nodes[1].Ready = cluster.StatusFalse }, "1 of 20"},
+		"a leader that is not Ready": {func(s *cluster.Snapshot, _ *decision.Memory) {
+			s.Nodes[1].Ready, s.Nodes[1].ControlPlane = cluster.StatusFalse, true
+		}, "0 of 19"},
+		"a node of no group that is not Ready": {func(s *cluster.Snapshot, _ *decision.Memory) {
+			s.Nodes = append(s.Nodes, &cluster.Node{Name: "z-foreign", Ready: cluster.StatusFalse, Created: s.Now.Add(-time.Hour)})
+		}, "0 of 20"},
+		"a node in whose place a machine is ordered": {func(s *cluster.Snapshot, m *decision.Memory) {
+			m.Replacements = []decision.Replacement{{Node: s.Nodes[1].Name, Group: s.Groups[0].ID, Rule: decision.RuleDrifted, Ordered: s.Now.Add(-time.Second)}}
+		}, "1 of 20"},
+	} {
+		s, p := fleet(20)
+		p.Drift = true
+		s.Groups[0].Options.Budgets = &cluster.DisruptionBudgets{{Nodes: 0}}
+		p.DisruptionBudgets = cluster.DisruptionBudgets{{Nodes: 1}}
+		m := decision.Memory{}
+		c.change(&s, &m)
+		d := begun(&s, &m, &p)
+		if got := d.Full(0, cluster.ReasonDrifted); !strings.HasPrefix(got, c.gone+" nodes of group workers ") {
+			t.Errorf("%s: %q", name, got)
+		}
+		if again := d.Full(1, cluster.ReasonDrifted); !strings.HasPrefix(again, "0 of ") {
+			t.Errorf("%s: it counts against itself: %s", name, again)
+		}
+	}
+}
+
+// TestHold: what keeps a node that is to be replaced depends on the reason. A pause holds drifted and expired nodes, and the
+// breaker sick ones.
+func TestHold(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*cluster.Snapshot, *decision.Memory, *decision.Policy)
+		reason string // the rule of the reason of the last node
+		want   string
+	}{
+		"drifted":         {func(_ *cluster.Snapshot, _ *decision.Memory, p *decision.Policy) { p.Drift = true }, decision.RuleDrifted, ""},
+		"drifted, paused": {func(_ *cluster.Snapshot, _ *decision.Memory, p *decision.Policy) { p.Drift, p.Rollouts = true, paused }, decision.RuleDrifted, decision.RuleRolloutHeld},
+		"expired":         {func(_ *cluster.Snapshot, _ *decision.Memory, p *decision.Policy) { p.MaxNodeAge = time.Hour }, decision.RuleExpired, ""},
+		"expired, paused": {func(_ *cluster.Snapshot, _ *decision.Memory, p *decision.Policy) {
+			p.MaxNodeAge, p.Rollouts = time.Hour, paused
+		}, decision.RuleExpired, decision.RuleRolloutHeld},
+		"sick":           {func(s *cluster.Snapshot, _ *decision.Memory, p *decision.Policy) { sick(s, p, 1) }, decision.RuleSick, ""},
+		"sick, paused":   {func(s *cluster.Snapshot, _ *decision.Memory, p *decision.Policy) { sick(s, p, 1); p.Rollouts = paused }, decision.RuleSick, ""},
+		"sick as others": {func(s *cluster.Snapshot, _ *decision.Memory, p *decision.Policy) { sick(s, p, 5) }, decision.RuleSick, decision.RuleBreaker},
+		"drifted, five are sick": {func(s *cluster.Snapshot, _ *decision.Memory, p *decision.Policy) {
+			sick(s, p, 5)
+			n := s.Nodes[len(s.Nodes)-1]
+			n.Ready, n.ReadySince, p.Drift = cluster.StatusTrue, s.Now.Add(-24*time.Hour), true
+		}, decision.RuleDrifted, ""},
+		"given up before": {func(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy) {
+			p.MaxNodeAge = time.Hour
+			m.GivenUp = map[cluster.NodeName]time.Time{s.Nodes[len(s.Nodes)-1].Name: s.Now.Add(-time.Minute)}
+		}, decision.RuleExpired, decision.RuleTookBack},
+		"given up long ago": {func(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy) {
+			p.MaxNodeAge = time.Hour
+			m.GivenUp = map[cluster.NodeName]time.Time{s.Nodes[len(s.Nodes)-1].Name: s.Now.Add(-2 * time.Hour)}
+		}, decision.RuleExpired, ""},
+	} {
+		s, p := fleet(10)
+		s.Groups[0].Options.Budgets = &cluster.DisruptionBudgets{{Nodes: 100, Percent: true}}
+		p.OKTotalUnready = 1000
+		m := decision.Memory{}
+		c.change(&s, &m, &p)
+		d := begun(&s, &m, &p)
+		last := len(s.Nodes) - 1
+		why := d.Reason(last)
+		if rule, words := d.Hold(last, why); why.Rule != c.reason || rule != c.want || (rule == "") != (words == "") {
+			t.Errorf("%s: [%s] %s: held by [%s] %s", name, why.Rule, why.Why, rule, words)
+		}
+	}
+}
+
+var paused = cluster.RolloutOrders{"workers": {Paused: true}}
+
+// sick makes the last nodes sick.
+func sick(s *cluster.Snapshot, p *decision.Policy, n int) {
+	p.RepairAfter = time.Minute
+	for _, x := range s.Nodes[len(s.Nodes)-n:] {
+		x.Ready, x.ReadySince = cluster.StatusUnknown, s.Now.Add(-time.Hour)
+	}
+}
