@@ -139,6 +139,9 @@ func (r *Report) bought(w *world, p *pool, x decision.Grow) {
 		return
 	}
 	r.Rebought++
+	if x.Rule == decision.RuleConsolidate { // it takes the place of machines that go
+		return
+	}
 	fresh := x.Expected
 	for _, key := range x.Pods {
 		i := slices.IndexFunc(w.pods, func(q *pod) bool { return q.Key == key })

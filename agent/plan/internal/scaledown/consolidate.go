@@ -142,11 +142,37 @@ func (w *Planner) podsFit(from []int, to *round.Group, machines int) (used map[i
 }
 
 // fitAsScheduled tells whether the pods of some nodes also find room where each of them goes to the emptiest node that takes it, as
-// kube-scheduler's scores would rather have it, the small ones first: first fit fills gaps that kube-scheduler leaves open, and small pods
-// may come to where a large one was to go. It costs the nodes for each pod, and
-// takes nothing.
+// kube-scheduler's scores would rather have it: first fit fills gaps that kube-scheduler leaves open, and a pod may
+// come to where another one was to go. The order in which they come is not known, nor all that the scores read, so that each class is the
+// last one once, and the pods before it go to where it would fit. It costs the nodes for each pod and class, ends when the looks are
+// spent, and takes nothing.
 func (w *Planner) fitAsScheduled(from []int, to *round.Group, machines int) bool {
-	var places []place
+	var loads []round.ClassCount
+	for _, i := range from {
+		for _, l := range w.DrainPlanOf(&w.Nodes[i]).Classes {
+			if k := slices.IndexFunc(loads, func(o round.ClassCount) bool { return o.Class == l.Class }); k >= 0 {
+				loads[k].N += l.N
+			} else {
+				loads = append(loads, l)
+			}
+		}
+	}
+	weight := func(l round.ClassCount) float64 {
+		size := w.Dimensions.Class(int(l.Class))
+		return binpack.CoreEquivalents(float64(size[0]), float64(size[1]))
+	}
+	slices.SortStableFunc(loads, func(a, b round.ClassCount) int { return cmp.Compare(weight(a), weight(b)) })
+	for last := range loads {
+		if !w.fitInOrder(slices.Concat(loads[:last], loads[last+1:], loads[last:last+1]), w.placesBeside(from, to, machines), to) {
+			return false
+		}
+	}
+	return true
+}
+
+// placesBeside are the nodes that stay when some go, and machines of a group that come.
+func (w *Planner) placesBeside(from []int, to *round.Group, machines int) (places []place) {
+	w.looks -= len(w.Nodes)
 	for i := range w.Nodes {
 		if n := &w.Nodes[i]; n.State == round.StateReady && !n.Removing && !slices.Contains(from, i) {
 			places = append(places, place{i, slices.Clone(n.Room), n.Allocatable})
@@ -156,19 +182,17 @@ func (w *Planner) fitAsScheduled(from []int, to *round.Group, machines int) bool
 		empty, _ := w.Template(to)
 		places = append(places, place{-1, slices.Clone(empty), to.Template.Allocatable})
 	}
-	var loads []round.ClassCount
-	for _, i := range from {
-		loads = append(loads, w.DrainPlanOf(&w.Nodes[i]).Classes...)
-	}
-	weight := func(l round.ClassCount) float64 {
-		size := w.Dimensions.Class(int(l.Class))
-		return binpack.CoreEquivalents(float64(size[0]), float64(size[1]))
-	}
-	slices.SortStableFunc(loads, func(a, b round.ClassCount) int { return cmp.Compare(weight(a), weight(b)) })
+	return places
+}
+
+// fitInOrder puts pods one after the other on the emptiest place that takes them, and that still takes one of the last class where
+// there is such; false: one finds none.
+func (w *Planner) fitInOrder(loads []round.ClassCount, places []place, to *round.Group) bool {
+	last := w.Dimensions.Class(int(loads[len(loads)-1].Class))
 	for _, l := range loads {
 		for range l.N {
-			p := w.emptiest(places, int(l.Class), to)
-			if p == nil {
+			p := w.emptiest(places, int(l.Class), last, to)
+			if p == nil || w.spent() {
 				return false
 			}
 			binpack.Sub(p.room, w.Dimensions.Class(int(l.Class)), 1)
@@ -184,13 +208,17 @@ type place struct {
 	of   cluster.Resources
 }
 
-// emptiest is the place with most room left that takes a pod of a class; nil: none does.
-func (w *Planner) emptiest(places []place, class int, to *round.Group) (best *place) {
+// emptiest is the place with most room left that takes a pod of a class, of those first that have room for another size; nil: none
+// does.
+func (w *Planner) emptiest(places []place, class int, other []int64, to *round.Group) (best *place) {
 	most, size := 0.0, w.Dimensions.Class(class)
 	for k := range places {
 		p := &places[k]
 		w.looks--
 		free := ratio(p.room[0], p.of.MilliCPU) + ratio(p.room[1], p.of.Memory) // the scheduler's LeastAllocated
+		if binpack.Fits(p.room, other) {
+			free += 2 // more than any node's
+		}
 		if best != nil && free <= most || !binpack.Fits(p.room, size) {
 			continue
 		}
