@@ -351,6 +351,7 @@ var differs = []struct {
 }{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`), "TIME"},
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
+	{regexp.MustCompile(`\b[0-9a-f]{8}\b`), "DIGEST"}, // of a source
 	{regexp.MustCompile(`\b(i|lt|vol|subnet|sg|ami)-[0-9a-f]{8,17}\b`), "$1-X"},
 	{regexp.MustCompile(`\b(web|batch)-[a-z0-9]{6,10}-[a-z0-9]{5}\b`), "$1-X"},
 	{regexp.MustCompile(`\bcsr-[a-z0-9]{5}\b`), "csr-X"},

@@ -22,7 +22,7 @@ import (
 // there, and the queries of dashboards for Cluster Autoscaler have data.
 func TestMetricsOfTheRunningAgent(t *testing.T) {
 	s := newScene(t, nil)
-	s.start("AUTOSCALER_SCALING_UNNEEDED_FOR=3s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=2s")
+	s.start("AUTOSCALER_SCALING_UNNEEDED_FOR=3s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=2s", "AUTOSCALER_SCALING_DRIFT=true") // groups whose nodes are replaced have metrics of their rollouts
 	var mu sync.Mutex
 	var scrapes []alerts.Scrape
 	scrape := func() {
