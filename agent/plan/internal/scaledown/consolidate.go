@@ -49,30 +49,23 @@ func (w *Planner) Settled() bool {
 }
 
 // Fit tells whether the pods of some nodes have room on the others and on so many machines of a group, and which nodes get some of
-// them that nothing has needed so far. It costs N, C and podsFit.
+// them that nothing has needed so far. It costs N, C, podsFit and fitAsScheduled.
 func (w *Planner) Fit(from []int, to *round.Group, machines int) (idle []int, ok bool) {
 	w.looks -= len(w.Nodes) + len(w.Cache.Classes.Representative)
-	if w.idle == nil {
-		w.idle = make([]bool, len(w.Nodes))
-	}
+	var unneeded []int // nodes that would go otherwise: here they stay
 	for i := range w.Nodes {
 		if n := &w.Nodes[i]; n.Removing && n.State == round.StateReady {
-			n.Removing, w.idle[i] = false, true
+			n.Removing, unneeded = false, append(unneeded, i)
 		}
 	}
-	w.cursors = nil
+	w.cursors = w.newCursors(unneeded)
 	used, ok := w.podsFit(from, to, machines)
 	ok = ok && w.fitAsScheduled(from, to, machines)
-	for i, is := range w.idle {
-		if !is {
-			continue
-		}
-		w.Nodes[i].Removing, w.idle[i] = true, false
-		if used[i] {
+	for _, i := range unneeded {
+		if w.Nodes[i].Removing = true; used[i] {
 			idle = append(idle, i)
 		}
 	}
-	w.cursors = nil
 	return idle, ok
 }
 
@@ -88,7 +81,7 @@ func (w *Planner) anchored(class int) bool {
 // It costs N + C, and relocateClass for each class on the nodes.
 func (w *Planner) podsFit(from []int, to *round.Group, machines int) (used map[int]bool, ok bool) {
 	if w.cursors == nil {
-		w.cursors = w.newCursors()
+		w.cursors = w.newCursors(nil)
 	}
 	rooms := make([][]int64, machines)
 	var shape *fit.NodeInfo
@@ -162,50 +155,62 @@ func (w *Planner) fitAsScheduled(from []int, to *round.Group, machines int) bool
 		return binpack.CoreEquivalents(float64(size[0]), float64(size[1]))
 	}
 	slices.SortStableFunc(loads, func(a, b round.ClassCount) int { return cmp.Compare(weight(a), weight(b)) })
+	places := w.placesBeside(from, to, machines)
 	for last := range loads {
-		if !w.fitInOrder(slices.Concat(loads[:last], loads[last+1:], loads[last:last+1]), w.placesBeside(from, to, machines), to) {
+		if !w.fitInOrder(slices.Concat(loads[:last], loads[last+1:], loads[last:last+1]), places, to) {
 			return false
 		}
 	}
 	return true
 }
 
-// placesBeside are the nodes that stay when some go, and machines of a group that come.
+// place is a node, or with -1 a machine that is not there yet, and the room that is left on it.
+type place struct {
+	node int
+	room []int64
+	of   *cluster.Resources // what it offers
+}
+
+// placesBeside are the nodes that stay when some go, and machines of a group that come. Their room is that of the nodes.
 func (w *Planner) placesBeside(from []int, to *round.Group, machines int) (places []place) {
-	w.looks -= len(w.Nodes)
 	for i := range w.Nodes {
 		if n := &w.Nodes[i]; n.State == round.StateReady && !n.Removing && !slices.Contains(from, i) {
-			places = append(places, place{i, slices.Clone(n.Room), n.Allocatable})
+			places = append(places, place{i, n.Room, &n.Allocatable})
 		}
 	}
 	for range machines {
 		empty, _ := w.Template(to)
-		places = append(places, place{-1, slices.Clone(empty), to.Template.Allocatable})
+		places = append(places, place{-1, slices.Clone(empty), &to.Template.Allocatable})
 	}
 	return places
 }
 
 // fitInOrder puts pods one after the other on the emptiest place that takes them, and that still takes one of the last class where
-// there is such; false: one finds none.
+// there is such; false: one finds none. It gives the room back.
 func (w *Planner) fitInOrder(loads []round.ClassCount, places []place, to *round.Group) bool {
+	type put struct {
+		on   *place
+		size []int64
+	}
+	var done []put
+	defer func() {
+		for _, d := range done {
+			binpack.Sub(d.on.room, d.size, -1)
+		}
+	}()
 	last := w.Dimensions.Class(int(loads[len(loads)-1].Class))
 	for _, l := range loads {
+		size := w.Dimensions.Class(int(l.Class))
 		for range l.N {
 			p := w.emptiest(places, int(l.Class), last, to)
 			if p == nil || w.spent() {
 				return false
 			}
-			binpack.Sub(p.room, w.Dimensions.Class(int(l.Class)), 1)
+			binpack.Sub(p.room, size, 1)
+			done = append(done, put{p, size})
 		}
 	}
 	return true
-}
-
-// place is a node, or with -1 a machine that is not there yet, and what is left on it.
-type place struct {
-	node int
-	room []int64
-	of   cluster.Resources
 }
 
 // emptiest is the place with most room left that takes a pod of a class, of those first that have room for another size; nil: none
@@ -215,7 +220,7 @@ func (w *Planner) emptiest(places []place, class int, other []int64, to *round.G
 	for k := range places {
 		p := &places[k]
 		w.looks--
-		free := ratio(p.room[0], p.of.MilliCPU) + ratio(p.room[1], p.of.Memory) // the scheduler's LeastAllocated
+		free := leastAllocated(p.room, p.of)
 		if binpack.Fits(p.room, other) {
 			free += 2 // more than any node's
 		}

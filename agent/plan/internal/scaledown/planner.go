@@ -35,7 +35,6 @@ type Planner struct {
 	unconstrained bool               // no class asks for anything of other pods
 	cursors       *relocationCursors // where pods that are moved find room
 	emptiestFirst bool               // constrained pods go to the nodes with most room: see placeOnEmptiest
-	idle          []bool             // by node: see Fit; nil: none is
 	marked        []int              // nodes that this round has marked
 	orders        []order            // nodes in whose place a machine is ordered
 	late          []int              // see lateClasses

@@ -138,7 +138,7 @@ func (w *Planner) tryRelocate(from int, loads []round.ClassCount) tentative {
 	a := tentative{unplaceable: -1, classes: loads, done: w.cache.relocated[:0], steps: w.cache.undoSteps[:0]}
 	defer func() { w.cache.relocated, w.cache.undoSteps = a.done[:0], a.steps[:0] }()
 	if w.cursors == nil {
-		w.cursors = w.newCursors()
+		w.cursors = w.newCursors(nil)
 	}
 	t := w.RelocationState()
 	if t != nil {
@@ -197,7 +197,9 @@ func (w *Planner) beginConstrained(t *relocationConstraints, from int, a *tentat
 	t.cordon(w, from, a.classes)
 }
 
-func (w *Planner) newCursors() *relocationCursors {
+// newCursors begins with the nodes that stay for sure; pods that go to one that is replaced would have to move again, and pods that go
+// to one of unneeded, in their order, would keep it.
+func (w *Planner) newCursors(unneeded []int) *relocationCursors {
 	p := &relocationCursors{by: make([]cursor, len(w.Cache.Classes.Representative))}
 	for i := range p.by {
 		p.by[i].skipped = -1
@@ -207,7 +209,7 @@ func (w *Planner) newCursors() *relocationCursors {
 		if w.Nodes[i].State != round.StateReady {
 			continue
 		}
-		if w.Disruption.Reason(i).Rule != "" || w.idle != nil && w.idle[i] { // pods that go there would have to move again, or keep it
+		if _, is := slices.BinarySearch(unneeded, i); is || w.Disruption.Reason(i).Rule != "" {
 			last = append(last, int32(i))
 			continue
 		}
@@ -254,7 +256,7 @@ func (w *Planner) placeOnEmptiest(t *relocationConstraints, from int, l round.Cl
 				continue
 			}
 			d := &w.Nodes[i]
-			free := ratio(d.Room[0], d.Allocatable.MilliCPU) + ratio(d.Room[1], d.Allocatable.Memory) // the scheduler's LeastAllocated
+			free := leastAllocated(d.Room, &d.Allocatable)
 			if w.looks -= constrainedLook; free > most && w.looks >= 0 && t.State.Passes(class, int(i)) {
 				best, most = k, free
 			}
