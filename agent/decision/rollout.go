@@ -19,9 +19,6 @@ const (
 	RolloutUnknown = "unknown" // the facts are old: nothing is judged
 )
 
-// RolloutStates are all states.
-var RolloutStates = []string{RolloutOff, RolloutDone, RolloutWaiting, RolloutTrial, RolloutRolling, RolloutPaused, RolloutHalted, RolloutUnknown}
-
 // Rollout is how one node group stands whose nodes are replaced.
 type Rollout struct {
 	Group cluster.GroupID `json:"group"`

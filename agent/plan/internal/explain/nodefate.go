@@ -2,7 +2,6 @@ package explain
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -145,11 +144,12 @@ func (e *explainer) nodeSummary(n *round.Node) string {
 
 // whyRemoved is the step of this round, or else what the node waits for, with the rule.
 func (e *explainer) whyRemoved(n *round.Node) string {
-	why := "the cloud ends its machine"
+	why, told := "the cloud ends its machine", false
 	if len(e.out.Verdicts) > 0 {
 		why = e.out.Verdicts[0].Why + " [" + e.out.Verdicts[0].Rule + "]"
+		told = e.out.Verdicts[0].Rule == decision.RuleConsolidate
 	}
-	if s := e.consolidation(n); s != nil && !strings.Contains(why, s.Words()) {
+	if s := e.consolidation(n); s != nil && !told {
 		why += "; " + s.Words()
 	}
 	return why

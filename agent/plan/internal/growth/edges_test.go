@@ -136,10 +136,10 @@ func TestTogether(t *testing.T) {
 		p.MaxCoresTotal = 14
 		s.Groups = append(s.Groups, paused)
 	})
-	if n := Together(w, []int{0, 1}); n != 5 { // 14 cores, of which 4 are there
+	if n := Together(w, nil, []int{0, 1}); n != 5 { // 14 cores, of which 4 are there
 		t.Errorf("together %d", n)
 	}
-	if n := Together(w, []int{1}); n != 0 {
+	if n := Together(w, nil, []int{1}); n != 0 {
 		t.Errorf("a paused group adds %d", n)
 	}
 }

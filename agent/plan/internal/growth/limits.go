@@ -27,9 +27,11 @@ func Count(w *round.State, g *round.Group, n int) int {
 	return limitsOf(w, g, n).count
 }
 
-// Together is how many machines several groups may add between them. The totals of the
-// cluster hold for all of them at once, by the largest machine among them.
-func Together(w *round.State, set []int) int {
+// Together is how many machines several groups may add between them beside a purchase. The totals of the
+// cluster hold for all of them at once, by the largest machine among them. It costs G.
+func Together(w *round.State, purchase, set []int) int {
+	plan(w, purchase, 1)
+	defer plan(w, purchase, -1)
 	n := 0
 	var per cluster.Resources
 	for _, i := range set {

@@ -42,13 +42,6 @@ func Beside(w *round.State, purchase []int, g int) int {
 	return Count(w, gr, math.MaxInt32)
 }
 
-// TogetherBeside is Together beside a purchase. It costs G.
-func TogetherBeside(w *round.State, purchase, set []int) int {
-	plan(w, purchase, 1)
-	defer plan(w, purchase, -1)
-	return Together(w, set)
-}
-
 // plan adds the machines of a purchase to the groups, times so often. It costs G.
 func plan(w *round.State, purchase []int, times int) {
 	for g, n := range purchase {

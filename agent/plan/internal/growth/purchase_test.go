@@ -69,7 +69,7 @@ func TestBeside(t *testing.T) {
 	} {
 		w := bounded(c.cores, []int{1, 1}, []int{4, 3})
 		for range 2 {
-			if one, together := Beside(w, c.purchase, 0), TogetherBeside(w, c.purchase, []int{0, 1}); one != c.one || together != c.together {
+			if one, together := Beside(w, c.purchase, 0), Together(w, c.purchase, []int{0, 1}); one != c.one || together != c.together {
 				t.Errorf("%s: %d, together %d", name, one, together)
 			}
 		}

@@ -55,7 +55,7 @@ func (v *Solver) together(set []int) int {
 	for _, g := range set {
 		n += v.upcoming[g]
 	}
-	return n + growth.TogetherBeside(v.w.State, v.Solution.Grow, set)
+	return n + growth.Together(v.w.State, v.Solution.Grow, set)
 }
 
 // Smallest is the room that a machine of every group of a set has.
