@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
@@ -33,10 +34,10 @@ func TestControlPlaneNames(t *testing.T) {
 			closing("")(cfg, d)
 			d.OwnNode, d.Self = "leader", func() rules.Self { return rules.Self{Node: "leader", Names: []string{"leader", "leader.example.org"}} }
 		}, func(client *fake.Clientset, s *Service) {
-			second := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-2", Labels: map[string]string{controlPlaneLabels[0]: ""}}}
+			second := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-2", Labels: map[string]string{cluster.ControlPlaneLabels[0]: ""}}}
 			second.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "CP-2.example.org"}}
 			create(t, client, second, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-old-node",
-				Labels: map[string]string{controlPlaneLabels[1]: "", corev1.LabelHostname: "cp-old"}}})
+				Labels: map[string]string{cluster.ControlPlaneLabels[1]: "", corev1.LabelHostname: "cp-old"}}})
 			for n, name := range names {
 				create(t, client, joining(t, fmt.Sprintf("as-%d", n), name))
 			}
@@ -99,8 +100,8 @@ func TestListedControlPlane(t *testing.T) {
 				})
 				create(t, client, csr)
 			}
-			create(t, client, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-2", Labels: map[string]string{controlPlaneLabels[0]: ""}}},
-				&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-3", Labels: map[string]string{controlPlaneLabels[0]: ""}}})
+			create(t, client, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-2", Labels: map[string]string{cluster.ControlPlaneLabels[0]: ""}}},
+				&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-3", Labels: map[string]string{cluster.ControlPlaneLabels[0]: ""}}})
 			ask("early", "cp-2", []string{"cp-2"}, "10.0.0.12")
 			wait(time.Minute)
 			held(t, client, s, "early", "R16", "section controlPlane of groups.yaml")

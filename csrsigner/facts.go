@@ -43,15 +43,10 @@ func settled(csr *certificatesv1.CertificateSigningRequest) string {
 	return ""
 }
 
-// controlPlaneLabels mark the Nodes of the control plane; the second is kubeadm's before
-// Kubernetes 1.24. No kubelet can give itself either of them (NodeRestriction).
-var controlPlaneLabels = []string{cluster.LabelControlPlane, cluster.LabelControlPlaneLegacy}
-
 func toNode(n *corev1.Node) *rules.Node {
-	control := slices.ContainsFunc(controlPlaneLabels, func(label string) bool { _, ok := n.Labels[label]; return ok })
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 	return &rules.Node{Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, MachineID: n.Status.NodeInfo.MachineID,
-		Deleting: n.DeletionTimestamp != nil, ControlPlane: control, Ready: ready}
+		Deleting: n.DeletionTimestamp != nil, ControlPlane: cluster.IsControlPlane(n.Labels), Ready: ready}
 }

@@ -171,7 +171,7 @@ func (s *Service) controlPlane(ctx context.Context) ([]string, error) {
 	}
 	began := time.Now()
 	var out []string
-	for _, label := range controlPlaneLabels {
+	for _, label := range cluster.ControlPlaneLabels {
 		list, err := s.deps.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: label})
 		if err != nil {
 			return nil, fmt.Errorf("list Nodes of the control plane: %w", err)

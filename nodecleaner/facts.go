@@ -17,10 +17,8 @@ import (
 
 // toNode converts the fields that the rules use.
 func toNode(n *corev1.Node) cluster.Node {
-	_, control := n.Labels[cluster.LabelControlPlane]
-	_, master := n.Labels[cluster.LabelControlPlaneLegacy]
 	out := cluster.Node{Name: cluster.NodeName(n.Name), UID: cluster.UID(n.UID), ProviderID: n.Spec.ProviderID,
-		Created: n.CreationTimestamp.Time, Deleting: n.DeletionTimestamp != nil, ControlPlane: control || master}
+		Created: n.CreationTimestamp.Time, Deleting: n.DeletionTimestamp != nil, ControlPlane: cluster.IsControlPlane(n.Labels)}
 	annotate := func(key, value string) {
 		if out.Annotations == nil {
 			out.Annotations = make(map[string]string, 1)

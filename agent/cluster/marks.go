@@ -1,5 +1,7 @@
 package cluster
 
+import "slices"
+
 // The annotations, labels and taints of Nodes and Pods that carry wishes or marks. Cluster
 // Autoscaler's and Karpenter's names are kept, so that dashboards and habits go on working.
 // Marks has what each of them does.
@@ -28,6 +30,15 @@ const (
 	LabelControlPlaneLegacy = "node-role.kubernetes.io/master"
 	LabelNoLoadBalancer     = "node.kubernetes.io/exclude-from-external-load-balancers"
 )
+
+// ControlPlaneLabels mark the Nodes of the control plane; the second is kubeadm's before Kubernetes 1.24. No kubelet can give
+// itself either of them (NodeRestriction).
+var ControlPlaneLabels = []string{LabelControlPlane, LabelControlPlaneLegacy}
+
+// IsControlPlane tells a Node of the control plane by its labels.
+func IsControlPlane(labels map[string]string) bool {
+	return slices.ContainsFunc(ControlPlaneLabels, func(label string) bool { _, has := labels[label]; return has })
+}
 
 // LabelOurs is the value of LabelNoLoadBalancer that the agent sets with its cordon. Load balancers ask for the key alone, so
 // that the value tells whose label it is.

@@ -82,7 +82,7 @@ const accountsNamed = 5
 // one of the pods.
 func accountsOnWorkers(ctx context.Context, client *kube.Client) (map[account]string, error) {
 	control := map[string]bool{}
-	for _, label := range []string{cluster.LabelControlPlane, cluster.LabelControlPlaneLegacy} {
+	for _, label := range cluster.ControlPlaneLabels {
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: label})
 		if err != nil {
 			return nil, err

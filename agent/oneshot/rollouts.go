@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/sirupsen/logrus"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
@@ -54,8 +53,8 @@ func ReplaceNode(ctx context.Context, cfg config.Config, name string, back bool)
 		if err != nil {
 			return err
 		}
-		if err := replaceable(n); err != nil {
-			return err
+		if cluster.IsControlPlane(n.Labels) {
+			return fmt.Errorf("node %s is of the control plane: the agent replaces workers only", n.Name)
 		}
 		if changed = (n.Annotations[cluster.AnnotationReplace] == "true") == back; !changed {
 			return nil
@@ -70,13 +69,4 @@ func ReplaceNode(ctx context.Context, cfg config.Config, name string, back bool)
 		return err
 	})
 	return changed, err
-}
-
-func replaceable(n *corev1.Node) error {
-	for _, label := range []string{cluster.LabelControlPlane, cluster.LabelControlPlaneLegacy} {
-		if _, is := n.Labels[label]; is {
-			return fmt.Errorf("node %s is of the control plane: the agent replaces workers only", n.Name)
-		}
-	}
-	return nil
 }

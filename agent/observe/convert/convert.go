@@ -94,10 +94,7 @@ func Node(n *corev1.Node) cluster.Node {
 			out.Conditions[string(c.Type)] = c.LastTransitionTime.Time
 		}
 	}
-	_, out.ControlPlane = n.Labels[cluster.LabelControlPlane]
-	if _, legacy := n.Labels[cluster.LabelControlPlaneLegacy]; legacy {
-		out.ControlPlane = true
-	}
+	out.ControlPlane = cluster.IsControlPlane(n.Labels)
 	return out
 }
 
