@@ -117,7 +117,7 @@ var layers = map[string]layer{
 	"packaging":                          {pure: true},
 	"agent/page/fleet":                   {pure: true, house: []string{"agent/cluster", "agent/decision"}},
 	"agent/page/trouble":                 {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/page/fleet", "packaging"}},
-	"agent/page":                         {pure: true, house: []string{"agent/decision", "agent/page/fleet", "agent/history", "agent/page/trouble"}},
+	"agent/page":                         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/page/fleet", "agent/history", "agent/page/trouble"}},
 	"agent/config":                       {house: []string{"agent/cluster", "internal/schedule", "agent/decision", "agent/election", "agent/groups", "agent/observe", "agent/plan", "agent/provider/all", "internal/quantity", "internal/textfile", "bootstrap", "csrsigner", "csrsigner/rules", "nodecleaner", "bootstrap/attest"}},
 	"agent/clients":                      {house: []string{"internal/kube", "userdata", "internal/apierror", "agent/cluster", "agent/config", "agent/election", "agent/groups", "agent/provider", "agent/provider/all", "agent/provider/asg", "agent/provider/nova", "internal/textfile", "internal/version", "bootstrap", "csrsigner", "csrsigner/rules", "userdata/upgrade"}},
 	"agent/statefile":                    {house: []string{"internal/atomicfile", "agent/history", "agent/cluster", "agent/config", "agent/decision", "agent/observe/template"}, banned: []string{"k8s.io/", "net"}},

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -37,6 +38,14 @@ func (g *NodeGroup) SpannedZones(node func(InstanceID) *Node) []string {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(seen))
+}
+
+// Plural writes a number of things: "1 pod", "2 pods".
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // InWords writes names as a person would: "a, b and c".

@@ -22,7 +22,7 @@ type Status struct {
 	Why     string    `json:"why,omitempty"` // why it does not act
 	// StandsBy tells that this is as it should be: another agent acts.
 	StandsBy bool `json:"standsBy,omitempty"`
-	// Troubles are what is wrong now, the gravest first, with cause and remedy.
+	// Troubles has the troubles of this moment, the gravest first, with cause and remedy.
 	Troubles []trouble.Trouble `json:"troubles,omitempty"`
 	Stale    string            `json:"stale,omitempty"`
 	Settings string            `json:"settings,omitempty"` // why groups.yaml as it is now is not in force
@@ -92,10 +92,16 @@ func groupStatus(g cluster.NodeGroup) GroupStatus {
 	return out
 }
 
-// status gathers Status now.
-func (s *Server) status() Status { return s.statusOf(s.machines(time.Now())) }
+// status gathers Status now. Only the troubles of node groups that failed ask for the machines.
+func (s *Server) status() Status {
+	var machines []fleet.Machine
+	if len(s.Memory().Backoff) > 0 {
+		machines = s.machines(time.Now())
+	}
+	return s.statusOf(machines)
+}
 
-// statusOf gathers Status, with the machines as the map shows them.
+// statusOf gathers Status. The machines are those that the map shows.
 func (s *Server) statusOf(machines []fleet.Machine) Status {
 	out := Status{Version: version.Current(), Node: s.Node, Since: s.Since, Stale: s.Observer.Stale(), Services: s.Services}
 	standing, why := s.Leadership.Standing()

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 )
 
@@ -82,7 +83,7 @@ func (w *document) chartsOfGroups(d Data, hour *history.View) {
 	}
 	for i := range groups {
 		if i == openCharts {
-			w.put(`</div><details><summary>%s</summary><div class="pictures">`, plural(len(groups)-i, "more group"))
+			w.put(`</div><details><summary>%s</summary><div class="pictures">`, cluster.Plural(len(groups)-i, "more group"))
 		}
 		g, f, n := &groups[i], fine[groups[i].Name], now[groups[i].Name]
 		if f == nil {
@@ -121,7 +122,7 @@ func (c *chart) words(n int) string {
 	case c.scale == 100:
 		return fmt.Sprintf("%d.%02d", n/100, n%100)
 	case c.unit != "":
-		return plural(n, c.unit)
+		return cluster.Plural(n, c.unit)
 	}
 	return strconv.Itoa(n)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
 )
 
@@ -120,7 +121,7 @@ func (w *document) box(at time.Time, b *fleet.Box) {
 	}
 	w.put(`<span class="tip"><strong>%s</strong> %s`, b.Name, b.State)
 	if b.Count > 1 {
-		w.put(` and %s like it; the figures are of all`, plural(b.Count-1, "more machine"))
+		w.put(` and %s like it; the figures are of all`, cluster.Plural(b.Count-1, "more machine"))
 	}
 	w.put("\n%s\n%s\n%s</span></a></li>", where(at, &b.Machine), load(b), fate(&b.Machine))
 }
@@ -161,7 +162,7 @@ func load(b *fleet.Box) string {
 	if requests == "" {
 		return "no pods yet"
 	}
-	pods := plural(b.Pods, "pod")
+	pods := cluster.Plural(b.Pods, "pod")
 	if b.Count == 1 && len(b.FirstPods) > 0 {
 		pods += " (" + strings.Join(b.FirstPods, ", ")
 		if b.Pods > len(b.FirstPods) {

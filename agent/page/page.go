@@ -27,7 +27,7 @@ type Data struct {
 	Acting   bool
 	StandsBy bool              // another agent acts
 	Why      string            // why it does not act
-	Troubles []trouble.Trouble // what is wrong now
+	Troubles []trouble.Trouble // of this moment, the gravest first
 	Machines []fleet.Machine
 	Nodes    int
 	Ready    int
@@ -141,14 +141,6 @@ func age(d time.Duration) string {
 		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
 	}
 	return fmt.Sprintf("%d days %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
-}
-
-// plural is "1 pod", "2 pods".
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // more says how many of a list are not shown.

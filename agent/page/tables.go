@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 )
 
@@ -85,7 +86,7 @@ func (w *document) waiting(list []Waiting) {
 	for _, p := range clip(list, shownRows) {
 		w.put(`<details><summary><strong>%s</strong>`, p.Name)
 		if p.Count > 1 {
-			w.put(` and %s`, plural(p.Count-1, "more pod"))
+			w.put(` and %s`, cluster.Plural(p.Count-1, "more pod"))
 		}
 		w.put(` <code>%s</code> %s</summary>`, p.Rule, p.Why)
 		if len(p.Groups) > 0 {
@@ -162,7 +163,7 @@ func (w *document) decisions(marks []history.Mark) {
 	}
 	rows("Decisions", 0, min(shownRows, len(marks)))
 	if len(marks) > shownRows {
-		w.put(`<details><summary>%s</summary>`, plural(len(marks)-shownRows, "older decision"))
+		w.put(`<details><summary>%s</summary>`, cluster.Plural(len(marks)-shownRows, "older decision"))
 		rows("Older decisions", shownRows, len(marks))
 		w.put(`</details>`)
 	}

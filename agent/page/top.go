@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/page/trouble"
 )
 
@@ -57,7 +58,7 @@ func (w *document) troubles(list []trouble.Trouble) {
 	}
 	w.put(`</ol>`)
 	if len(list) > shownTroubles {
-		w.put(`<details><summary class="bad">%s</summary><ol class="troubles">`, plural(len(list)-shownTroubles, "more trouble"))
+		w.put(`<details><summary class="bad">%s</summary><ol class="troubles">`, cluster.Plural(len(list)-shownTroubles, "more trouble"))
 		for _, t := range list[shownTroubles:] {
 			item(t)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/packaging"
 )
@@ -84,7 +85,7 @@ func others(f Facts) (out []Trouble) {
 		if h.Kind == "pod" {
 			what = "pod " + h.Name
 			if n := pods[k]; n > 1 {
-				what += " (and " + plural(n-1, "more pod") + ")"
+				what += " (and " + cluster.Plural(n-1, "more pod") + ")"
 			}
 		}
 		if h.Kind == "cluster" {
@@ -138,7 +139,7 @@ func (u *unhelped) troubles() (out []Trouble) {
 	}
 	if alone.pods > 0 {
 		t := alone.trouble()
-		t.What = "No node group can serve " + plural(alone.pods, "pod")
+		t.What = "No node group can serve " + cluster.Plural(alone.pods, "pod")
 		out = append(out, t)
 	}
 	return out
@@ -148,7 +149,7 @@ func waits(n int) string {
 	if n == 1 {
 		return "1 pod waits"
 	}
-	return plural(n, "pod") + " wait"
+	return cluster.Plural(n, "pod") + " wait"
 }
 
 func be(list []string, one, many string) string {
@@ -211,11 +212,11 @@ func (k *kind) trouble() Trouble {
 	}
 	cause := k.first.Name
 	if k.first.Count > 1 {
-		cause += " and " + plural(k.first.Count-1, "more pod")
+		cause += " and " + cluster.Plural(k.first.Count-1, "more pod")
 	}
 	cause += ": " + k.first.Why
 	if k.classes > 1 {
-		cause = plural(k.classes, "kind") + " of pods, first " + cause
+		cause = cluster.Plural(k.classes, "kind") + " of pods, first " + cause
 	}
 	remedy := packaging.Remedy(rule)
 	if rule == "" {

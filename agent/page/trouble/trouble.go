@@ -31,7 +31,7 @@ type Facts struct {
 	Late     []string // services that make no progress
 	Held     []decision.Held
 	Backoff  []decision.Backoff
-	Machines []fleet.Machine
+	Machines []fleet.Machine // looked at only where Backoff is not empty
 	// Certificates are the requests that were held and still wait; Alarm is of a flood of them.
 	Certificates []Certificate
 	Alarm        string
@@ -208,7 +208,7 @@ func held(n int) string {
 	if n == 1 {
 		return "1 certificate request is held"
 	}
-	return fmt.Sprintf("%d certificate requests are held", n)
+	return cluster.Plural(n, "certificate request") + " are held"
 }
 
 // named is "group a", "groups a, b and c" or "groups a, b, c and 7 more".
@@ -221,13 +221,6 @@ func named(kind string, names []string) string {
 		return kind + "s " + cluster.InWords(names)
 	}
 	return fmt.Sprintf("%ss %s and %d more", kind, strings.Join(names[:shownNames], ", "), len(names)-shownNames)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // oneLine joins the lines of a text.
