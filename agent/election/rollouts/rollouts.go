@@ -1,6 +1,6 @@
 // Package rollouts keeps on the agent's own Lease what must outlive a leader of the rollouts of node groups: what operators
-// ordered (AnnotationOrders, which commands write) and which rollouts were halted (AnnotationHalts, which the leader writes). Each agent reads
-// the Lease every few seconds anyway, those that stand by too, so that no order needs another request or another right.
+// ordered (AnnotationOrders, which commands write) and which rollouts were halted (AnnotationHalts, which the leader writes). Each agent, a
+// standby too, reads the Lease every few seconds anyway: an order needs no further request and no further right.
 //
 // It refuses to decide what an order does (agent/plan), and to guess at an annotation that it cannot read: then every rollout
 // is paused.

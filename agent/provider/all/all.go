@@ -44,7 +44,7 @@ type Config struct {
 	// TokenFor mints a join token for one machine that is about to be made, by its name;
 	// nil: this agent mints none.
 	TokenFor func(ctx context.Context, machine string) (string, error) `ignored:"true"`
-	// Upgrades decides which version of Kubernetes the user data of groups should install; nil: nobody does. Published are
+	// Upgrades decides which version of Kubernetes the user data of groups should install; nil: the version stays as it is. Published are
 	// the launch templates on AWS that the agent publishes it in.
 	Upgrades  *upgrade.Follower `ignored:"true"`
 	Published []string          `ignored:"true"`

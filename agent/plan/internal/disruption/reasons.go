@@ -140,7 +140,7 @@ func (r *Round) reason(n *round.Node) Reason {
 	return Reason{}
 }
 
-// requested tells that somebody asked for a node to be replaced. What a node is that still starts is not known yet.
+// requested tells that somebody asked for a node to be replaced. A node that still starts is not judged: its pods and labels may be incomplete.
 func requested(n *round.Node) bool {
 	return n.State != round.StateUpcoming && n.Annotations[cluster.AnnotationReplace] == "true"
 }

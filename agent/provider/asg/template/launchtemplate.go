@@ -29,7 +29,7 @@ type launchTemplate struct {
 	data    ec2types.ResponseLaunchTemplateData // without the user data
 	// userData is the SHA-256 of the user data.
 	userData [sha256.Size]byte
-	text     []byte       // of the user data, where Upgrades ask for it; nil: nobody does
+	text     []byte       // of the user data, where Upgrades ask for it; nil: they do not
 	source   cluster.Spec // shared by all its machines, and never changed
 }
 
