@@ -43,6 +43,12 @@ func (h *ha) replaceOne(t *testing.T) {
 	if err := h.leaders[n].Halt(); err != nil {
 		t.Log(err)
 	}
+	h.joinAnew(t, n)
+}
+
+// joinAnew makes an empty machine the last of n+1 leaders, with the agent on it.
+func (h *ha) joinAnew(t *testing.T, n int) {
+	t.Helper()
 	h.leaders = h.leaders[:n]
 	h.join(t, n)
 	h.installOn(t, n)
@@ -67,12 +73,7 @@ func (h *ha) replaceGone(t *testing.T) {
 		t.Errorf("etcd has not removed it:\n%s", out)
 	}
 	must(t, h.leaders[0], "export KUBECONFIG=/etc/kubernetes/admin.conf; "+section(t, "ha.md", "Replacing one", "delete node"))
-	h.leaders = h.leaders[:n]
-	h.join(t, n)
-	h.installOn(t, n)
-	h.servesWithCertificate(t, n)
-	h.ready(t, h.api, h.name(n))
-	h.standBy(t)
+	h.joinAnew(t, n)
 }
 
 // loseTwo switches two leaders off, and makes the survivor a cluster of one as the page says.

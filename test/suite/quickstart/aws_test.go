@@ -120,8 +120,8 @@ func closedGroup(t *testing.T, c *aws.Cloud) {
 	}
 }
 
-// grow lets the agent's own provider find the group by its tags and raise it by one.
-func grow(t *testing.T, c *aws.Cloud) aws.Instance {
+// provider is the agent's own provider, on the emulated AWS.
+func provider(t *testing.T, c *aws.Cloud) *asg.Provider {
 	t.Helper()
 	for _, pair := range c.Env() {
 		name, value, _ := strings.Cut(pair, "=")
@@ -131,6 +131,13 @@ func grow(t *testing.T, c *aws.Cloud) aws.Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// grow lets the agent's own provider find the group by its tags and raise it by one.
+func grow(t *testing.T, c *aws.Cloud) aws.Instance {
+	t.Helper()
+	p := provider(t, c)
 	groups, err := p.Groups(t.Context())
 	if err != nil || len(groups) != 1 || groups[0].ID != "demo-workers" {
 		t.Fatalf("the provider finds %+v, %v", groups, err)

@@ -17,7 +17,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 )
 
@@ -81,15 +80,7 @@ func buysTen(t *testing.T, c *aws.Cloud) {
 		t.Fatal(err)
 	}
 	requests := work.Spec.Template.Spec.Containers[0].Resources.Requests
-	for _, pair := range c.Env() {
-		name, value, _ := strings.Cut(pair, "=")
-		t.Setenv(name, value)
-	}
-	p, err := asg.New(t.Context(), asg.Config{ClusterName: "demo", Timeout: 10 * time.Second}, cluster.Reservation{MaxPods: 110})
-	if err != nil {
-		t.Fatal(err)
-	}
-	groups, err := p.Groups(t.Context())
+	groups, err := provider(t, c).Groups(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
