@@ -19,6 +19,7 @@ import (
 // of a real controller manager and scheduler. The reaction is measured and printed,
 // not judged: a loaded test machine must not make it fail.
 func TestBurstIsOneCall(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, tc := range []struct {
 		name, cpu, memory string
 		fast              bool
@@ -125,6 +126,7 @@ func (s *scene) calls(action string) []aws.Call {
 // a slow host stretches the burst beyond what the agent waits for (AUTOSCALER_SCALING_BURST_HOLD),
 // or makes no pod for so long that the burst seems to be over, only the total is judged.
 func TestTrickledBurst(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newScene(t, nil)
 	s.start()
 	s.workers(world.Workers{Name: "workers", Max: 40})

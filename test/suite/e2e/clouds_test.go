@@ -21,6 +21,7 @@ import (
 // machines of the cloud that they ask for; while one cloud is down the others go on
 // growing, and the trouble is named; afterwards everything goes back to nothing.
 func TestSeveralCloudsAtOnce(t *testing.T) {
+	t.Parallel() // it mostly waits
 	types := map[string]string{"asg": "m5.xlarge", "externalgrpc": "m5.2xlarge", "nova": "m1.workers"}
 	s := newScene(t, func(o *world.Options) {
 		o.Providers = []string{"asg", "externalgrpc", "nova"}

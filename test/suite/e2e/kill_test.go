@@ -20,6 +20,7 @@ import (
 // the moments is right after the resize (its answer lost), a third with reads that
 // lag behind writes, a third with the state file gone.
 func TestKillAtAnyMoment(t *testing.T) {
+	t.Parallel() // it mostly waits
 	seed := uint64(time.Now().UnixNano())
 	if v := os.Getenv("AUTOSCALER_TEST_SEED"); v != "" {
 		var err error

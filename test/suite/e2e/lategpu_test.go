@@ -19,6 +19,7 @@ import (
 // one GPU each, as Cluster Autoscaler's documents have them. Two pods want one each; the Nodes are
 // Ready 8 s before their device plug-in reports the GPU. Two machines are bought, and no third.
 func TestLateGPUsOfClusterAPI(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const gpu = "nvidia.com/gpu"
 	s := newScene(t, func(o *world.Options) {
 		o.Providers = []string{"clusterapi"}

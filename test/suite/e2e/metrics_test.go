@@ -21,6 +21,7 @@ import (
 // goes on: no alert rule fires at any minute, every metric that a rule or a panel reads is
 // there, and the queries of dashboards for Cluster Autoscaler have data.
 func TestMetricsOfTheRunningAgent(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newScene(t, nil)
 	s.start("AUTOSCALER_SCALING_UNNEEDED_FOR=3s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=2s", "AUTOSCALER_SCALING_DRIFT=true") // groups whose nodes are replaced have metrics of their rollouts
 	var mu sync.Mutex

@@ -25,6 +25,7 @@ import (
 // vanished without a trace leaves no Node. The kubelets keep back other amounts than
 // the defaults, and the agent counts with them.
 func TestScaleDown(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newScene(t, nil)
 	settings := []string{
 		"AUTOSCALER_SCALING_UNNEEDED_FOR=2s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=2s", "AUTOSCALER_SCALING_DELAY_AFTER_TAINT=500ms",

@@ -144,6 +144,7 @@ func (s *scene) runs(name string, n int) time.Duration {
 // TestScaleUpCases are scale-ups as clusters have them, in one world. Each case has
 // groups and nodes of its own.
 func TestScaleUpCases(t *testing.T) {
+	t.Parallel() // it mostly waits
 	var thin atomic.Bool // machines whose kernel shows less memory than the agent assumes
 	root := newScene(t, func(o *world.Options) {
 		o.Tune = func(c *machine.Config) {
@@ -504,6 +505,7 @@ func smallerThanAssumed(s *scene) {
 // TestJobsAndStatefulSetsAreOneCall: with the default rate limits of a real controller
 // manager the pods of a Job come over many seconds; they are one call all the same.
 func TestJobsAndStatefulSetsAreOneCall(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newScene(t, func(o *world.Options) { o.Fast = false })
 	s.start("AUTOSCALER_SCALING_UNNEEDED_FOR=1h", "AUTOSCALER_OBSERVE_SLOW=2s")
 	if _, err := s.w.RenderUserData(t.Context(), s.binary); err != nil {

@@ -40,6 +40,7 @@ func startsSlowly(slow time.Duration) func(*machine.Config) {
 // room; the machine that is bought for them is Ready with a taint for 8 s, and a label that the pods ask
 // for comes 8 s late. One machine is bought, on each cloud.
 func TestAMachineThatStartsSlowlyIsOneMachine(t *testing.T) {
+	t.Parallel() // it mostly waits
 	types := map[string]string{"asg": "m5.xlarge", "externalgrpc": "m5.2xlarge", "nova": "m1.workers"}
 	first := map[string]string{"asg": "2500m", "externalgrpc": "6", "nova": "2500m"}
 	more := map[string]string{"asg": "1100m", "externalgrpc": "2100m", "nova": "1100m"}

@@ -39,7 +39,7 @@ func (s *Spent) Add(p Part, n int) { s.steps[p] += n }
 // Of returns the steps that a part has spent.
 func (s *Spent) Of(p Part) int { return s.steps[p] }
 
-// TellOnce reports whether nobody has been told yet that the part has no steps left.
+// TellOnce reports whether this is the first time that it is told that the part has no steps left.
 func (s *Spent) TellOnce(p Part) bool {
 	first := !s.told[p]
 	s.told[p] = true

@@ -10,9 +10,9 @@ import (
 
 // Pods that the model leaves may still count on machines that the scheduler has not used yet:
 // where these have room for all pods in another arrangement, the scheduler may find it. Pods
-// that depend on nobody are packed anew to see that. Another arrangement of pods that depend
-// on others is not looked for: it is enough that all these machines of a group together have the room, so that
-// nothing is bought twice. No new machine is claimed for a pod that depends on others and that the model refuses.
+// that depend on no other pod are packed anew to see that. Another arrangement of pods that depend
+// on others is not looked for: it is enough that all these machines of a group together have the room: no pod is
+// bought for twice then. No new machine is claimed for a pod that depends on others and that the model refuses.
 
 // keepReserved takes pods off what is left that an earlier round counted on machines which
 // the scheduler has not used yet. It returns them by class and group.
@@ -85,7 +85,7 @@ func (j *model) keepByRoom(left map[int]int, from int, most func(class, g, n int
 	return kept
 }
 
-// repack puts the pods that depend on nobody anew on the unused nodes from one on, large ones first, together
+// repack puts the pods that depend on no other pod anew on the unused nodes from one on, large ones first, together
 // with those that are left. It returns where they are then, and by class how many of those that are left have room; none,
 // where fewer have room than the scheduler has bound. It costs the classes times the nodes.
 func (j *model) repack(left map[int]int, from int) (packed []schedsim.Placement, extra map[int]int) {

@@ -104,7 +104,7 @@ func (j *model) constrained(class int) bool {
 	return j.w.packer.Topology != nil && j.w.packer.Topology.Constrained[class]
 }
 
-// coverByCount is coverLeft for pods that depend on nobody: no node has room for any of
+// coverByCount is coverLeft for pods that depend on no other pod: no node has room for any of
 // them, so that each machine is filled by itself, and the model is not asked. It costs the
 // machines of different content times the groups times the classes.
 func (j *model) coverByCount(x []int, left map[int]int, groups []int) (total int) {

@@ -26,9 +26,9 @@ const (
 	// judgeSteps are the steps that a round may spend on judging: so many, and so many times what
 	// a trial of the first candidate takes, and never more than its budget (budget.Search).
 	judgeSteps, judgeTimes = 25_000, 80
-	// A draw is one outcome of what nobody knows: of ties, and of the order of pods that were
-	// made in the same second. judgeDraws is how many a purchase has to stand in the search,
-	// and judgeConfirms those that the best purchases have to stand in the end.
+	// A draw is one outcome of what kube-scheduler decides by chance: of ties, and of the order of pods that were
+	// made in the same second. The search tries each purchase in judgeDraws draws, and the best purchases in the end
+	// in judgeConfirms draws.
 	judgeDraws, judgeConfirms = 2, 6
 )
 
@@ -65,13 +65,13 @@ type model struct {
 	early      []int // by class, pods that had room on a node before these machines
 }
 
-// Judgeable tells whether this round's purchases can be judged: whether it is known whom upcoming
-// machines are for, and whether the round is small enough and more than counting.
+// Judgeable tells whether this round's purchases can be judged: whether the agent knows for which pods
+// upcoming machines were bought, whether the round is small enough, and whether it needs more than counting.
 func (w *Judge) Judgeable() bool {
 	return w.tooLarge == "" && len(w.Groups) > 0 && len(w.Next.OrphanedUpcoming) == 0 && !w.byCount()
 }
 
-// byCount tells whether the pods are of one class and depend on nobody, and there is one group: kube-scheduler fills
+// byCount tells whether the pods are of one class and depend on no other pod, and there is one group: kube-scheduler fills
 // such machines to the same number, whatever it scores, and packing counts that.
 func (w *Judge) byCount() bool {
 	return len(w.Groups) == 1 && w.packer.Topology == nil && !slices.ContainsFunc(w.Demands, func(k round.Demand) bool { return k.Class != w.Demands[0].Class })

@@ -72,8 +72,8 @@ func (j *model) unlessReserved(s *packing.Solution) (best, without *packing.Solu
 	return s, without
 }
 
-// JudgePacked returns a packing where kube-scheduler leaves nobody on it, else the packing
-// with what it lacks bought at once, if that is cheaper than later. The groups stay those of
+// JudgePacked returns a packing where kube-scheduler can bind all pods on it, else the packing
+// with the machines that are missing bought at once, if that is cheaper than a second purchase. The groups stay those of
 // the expander as far as they go. Where only the size of machines tells and it differs, or pods
 // are spread over zones, the search looks for a purchase in as many zones that saves more than wasteMargin; it costs choose then.
 func (w *Judge) JudgePacked(best *packing.Solution) *packing.Solution {
@@ -242,7 +242,7 @@ const (
 	exchangeShare = 2
 )
 
-// nothing tells whether nobody is left whom a machine would help.
+// nothing tells whether no pod is left that a machine would help.
 func (j *model) nothing() bool {
 	m := j.mark()
 	defer j.rollback(m)
@@ -317,9 +317,9 @@ func (j *model) mustCost(than *trial) float64 {
 	return than.score
 }
 
-// repaired is a purchase that was tried in one draw, or one with what it lacks bought at once. It stands the draws of a
-// search where it leaves nobody, or where it is better than another. A purchase that still has to be repaired stands one
-// draw: more draws would take the steps that the repairs need.
+// repaired is a purchase that was tried in one draw, or one with what it lacks bought at once. It is tried in all draws of a
+// search where it leaves no pod, or where it is better than another. A purchase that still has to be repaired is tried in
+// one draw: more draws would take the steps that the repairs need.
 func (j *model) repaired(t trial, than *trial) trial {
 	below, best := j.rivalOf(than), trial{lost: math.MaxInt}
 	for k := 0; ; k++ {

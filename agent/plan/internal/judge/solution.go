@@ -174,7 +174,7 @@ func (j *model) assign(v *packing.Solver, at map[int]int, demands []int, node, c
 	}
 }
 
-// stuckOf are those of the pods that a purchase leaves whom no second one would help.
+// stuckOf counts those pods that a purchase leaves and that no second purchase would help.
 func (j *model) stuckOf(x []int, left map[int]int) map[int]int {
 	m := j.mark()
 	defer j.rollback(m)

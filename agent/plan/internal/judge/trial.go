@@ -128,7 +128,7 @@ func sumOf(left map[int]int) (n int) {
 	return n
 }
 
-// isStuck tells whether those who are left are those whom no machine has helped yet.
+// isStuck tells whether only pods are left that no machine has helped yet.
 func (j *model) isStuck(left map[int]int) bool {
 	for c, n := range left {
 		if n > j.stuck[c] {

@@ -176,9 +176,8 @@ func (o *option) weigh(used [2]float64, empty []int64, machines int) {
 	}
 }
 
-// better orders options: what costs nothing first, and of that what leaves nothing
-// open; then what strands nobody; then the expander; then fewer machines; then the group's ID (the order in
-// which they come).
+// better orders options: options that buy nothing come first, and of these those that leave no pod; then options
+// that strand no pod; then the expander's order; then fewer machines; then the group's ID (the order in which they come).
 func (v *Solver) better(a, b *option) bool {
 	if free := cmp.Compare(min(a.fresh, 1), min(b.fresh, 1)); free != 0 {
 		return free < 0

@@ -85,8 +85,8 @@ func (a *Solution) NeedsLess(than, plain *Solution) bool {
 	return a.Unplaced() <= plain.Unplaced() && a.Bought() < than.Bought() || a.Unplaced() < than.Unplaced() && a.Bought() <= than.Bought()
 }
 
-// fillsUpcoming looks for a solution that buys nothing at all after a restart, where nothing says for whom the machines
-// that are upcoming were bought: machines of several sizes may have been bought for one purpose, so that all are filled
+// fillsUpcoming looks for a solution that buys nothing at all after a restart, where the agent does not know for which pods the
+// upcoming machines were bought: machines of several sizes may have been bought for one purpose, so that all are filled
 // together, the large ones first or the small ones. A solution that would buy, even if less, is not taken.
 func (w *Packer) fillsUpcoming(best *Solution, withMarked bool) *Solution {
 	if best.Bought() == 0 || len(w.Next.OrphanedUpcoming) == 0 {

@@ -192,7 +192,7 @@ func (w *State) undelivered(g cluster.GroupID) bool {
 
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Paused says that an operator wants the group left alone; empty: nobody does.
+// Paused says why an operator wants the group left alone; empty: it is not paused.
 func (w *State) Paused(g *Group) string {
 	if g.Pause == nil {
 		return ""

@@ -174,7 +174,7 @@ func (w *State) NodeRefuses(i, class int) (rule, why string) {
 	return "", "it could"
 }
 
-// whyOut says why a node has room for nobody.
+// whyOut says why a node has room for no pod.
 func (w *State) whyOut(n *Node) (rule, why string) {
 	switch {
 	case n.Deleting:

@@ -9,7 +9,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
-// CountOrphanedUpcoming counts the machines that are upcoming and that nobody remembers having asked for.
+// CountOrphanedUpcoming counts the machines that are upcoming and of which the memory does not say which pods they were bought for.
 func (w *State) CountOrphanedUpcoming() {
 	var joined []int // by group: machines that are Nodes and that kube-scheduler cannot use yet
 	for k := range w.Nodes {

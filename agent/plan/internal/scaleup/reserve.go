@@ -62,8 +62,8 @@ func (w *Planner) sortMissing() {
 }
 
 // reserve writes down which pods of a demand count on which group's machines: first
-// those to whom it was reserved before. What is left over is reserved for pods that
-// their controller has still to make.
+// those that counted on them in earlier rounds. The rest is reserved for pods that
+// their controller has not made yet.
 func (w *Planner) reserve(i int, shares []packing.Allocation, machines []portion) {
 	k := &w.Demands[i]
 	names := w.named(k, shares)

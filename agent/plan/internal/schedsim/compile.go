@@ -301,7 +301,7 @@ func (t *tables) incrementsOf(class int) *increments {
 	t.increments[class] = inc
 	t.bySelector.each(c.Labels, func(id int32) {
 		sel := &t.selections[id]
-		// countPodsMatchSelector counts nobody by an empty selector.
+		// countPodsMatchSelector counts no pod by an empty selector.
 		if sel.namespace == c.Namespace && sel.selector != nil && len(sel.selector.Requirements) > 0 && fit.Selects(sel.selector, c.Labels) {
 			inc.selections = append(inc.selections, id)
 		}

@@ -264,7 +264,7 @@ func (s *Sim) Mark() Mark {
 }
 
 // Rollback takes away what was bound and added since the mark. It costs what was done since
-// then. Pods told by Put stay, so that they are to be told before the first Mark.
+// then. Pods that were added by Put stay: callers add them before the first Mark.
 func (s *Sim) Rollback(m Mark) {
 	for i := len(s.log) - 1; i >= m.log; i-- {
 		s.put(s.log[i].Class, s.log[i].Node, -s.log[i].Count)

@@ -44,7 +44,7 @@ type antiAffinityDimension struct {
 	room int64
 }
 
-// spreadDimension is a dimension of spread over hosts: where it is in a size, and for whom.
+// spreadDimension is a dimension of spread over hosts: its index in a size, a class that has the spread, and its maxSkew.
 type spreadDimension struct{ at, rep, skew int }
 
 // The order of placing: first the pods whose rule looks at numbers, while the numbers are
