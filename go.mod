@@ -31,6 +31,8 @@ require github.com/aws/aws-sdk-go-v2/service/ssm v1.79.3
 
 require github.com/robfig/cron/v3 v3.0.1
 
+require github.com/aws/aws-sdk-go-v2/service/pricing v1.49.4
+
 require (
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.14 // indirect
 	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.9 // indirect

@@ -9,19 +9,24 @@ import (
 )
 
 // setPrices sets the price of each group whose types are known, and how many it may start on the spot market. A narrowed read of the groups
-// takes the spot prices of the last whole read.
+// takes the prices of the last whole read.
 func (p *Provider) setPrices(ctx context.Context, readings []*reading, templates []template.Resolved) {
-	var types []string
+	var all, onSpot []string
 	for i, r := range readings {
-		if provider.Only(ctx) == nil && price.OnSpot(r.source, templates[i].Spot) {
-			for _, t := range templates[i].Types {
-				types = append(types, t.Name)
+		if provider.Only(ctx) != nil {
+			break
+		}
+		spot := price.OnSpot(r.source, templates[i].Spot)
+		for _, t := range templates[i].Types {
+			all = append(all, t.Name)
+			if spot {
+				onSpot = append(onSpot, t.Name)
 			}
 		}
 	}
-	market := p.spot.Read(ctx, p.client, types, p.now())
+	list, market := p.list.Read(ctx, p.client, p.region, all, p.now()), p.spot.Read(ctx, p.client, onSpot, p.now())
 	for i, r := range readings {
-		is := price.Of(r.source, templates[i].Types, templates[i].Spot, market)
+		is := price.Of(r.source, templates[i].Types, templates[i].Spot, list, market)
 		if price.OnSpot(r.source, templates[i].Spot) {
 			r.group.SpotTypes = len(templates[i].Types)
 		}

@@ -3,11 +3,13 @@ package asg
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
@@ -33,6 +35,7 @@ type Provider struct {
 	launches  launches
 	notices   notices
 	refreshes refreshes
+	list      price.List
 	spot      price.Spot
 	now       func() time.Time
 
@@ -76,6 +79,9 @@ func New(ctx context.Context, c Config, reservation cluster.Reservation, opts ..
 	}
 	p := newProvider(c, reservation, cfg.Region, autoscaling.NewFromConfig(cfg), ec2.NewFromConfig(cfg))
 	p.credentials = cfg.Credentials
+	if r := pricingRegion(cfg.Region); r != "" {
+		p.client.Pricing = pricing.NewFromConfig(cfg, func(o *pricing.Options) { o.Region = r })
+	}
 	for _, o := range opts {
 		o(p)
 	}
@@ -89,6 +95,18 @@ func newProvider(c Config, r cluster.Reservation, region string, scaling awsapi.
 		cfg: c, rules: rules, names: names, region: region, client: client,
 		templates: template.New(client, region, r, c.VMMemoryOverheadPercent), now: time.Now,
 	}
+}
+
+// pricingRegion is the region in which the price list of a region is asked for (Price List Query API, endpoints); empty: its
+// partition has none.
+func pricingRegion(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "cn-northwest-1"
+	case strings.HasPrefix(region, "us-gov-"), strings.Contains(region, "-iso"), strings.HasPrefix(region, "eusc-"):
+		return ""
+	}
+	return "us-east-1"
 }
 
 // Region is the region that the groups are looked for in.

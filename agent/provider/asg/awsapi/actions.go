@@ -16,4 +16,5 @@ const (
 	ActionDescribeVersions   = "ec2:DescribeLaunchTemplateVersions"
 	ActionMatchTypes         = "ec2:GetInstanceTypesFromInstanceRequirements"
 	ActionConsole            = "ec2:GetConsoleOutput"
+	ActionPrices             = "pricing:GetProducts"
 )

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
 )
 
 // Scaling is the part of EC2 Auto Scaling that is used. A test scripts it.
@@ -31,6 +32,11 @@ type Compute interface {
 	GetInstanceTypesFromInstanceRequirements(context.Context, *ec2.GetInstanceTypesFromInstanceRequirementsInput, ...func(*ec2.Options)) (*ec2.GetInstanceTypesFromInstanceRequirementsOutput, error)
 }
 
+// Pricing is the part of the price list service that is used.
+type Pricing interface {
+	GetProducts(context.Context, *pricing.GetProductsInput, ...func(*pricing.Options)) (*pricing.GetProductsOutput, error)
+}
+
 // A Call is one finished call to AWS.
 type Call struct {
 	Action string // as IAM writes it: "autoscaling:SetDesiredCapacity"
@@ -46,6 +52,7 @@ var ErrLate = fmt.Errorf("the time for this call is over: %w", context.DeadlineE
 type Client struct {
 	Scaling Scaling
 	Compute Compute
+	Pricing Pricing // nil: there is none
 	Timeout time.Duration
 	Hook    func(Call) // called after every call, from the goroutine that made it; may be nil
 }
@@ -129,4 +136,9 @@ func (c *Client) DescribeImages(ctx context.Context, in *ec2.DescribeImagesInput
 // GetInstanceTypesFromInstanceRequirements calls EC2.
 func (c *Client) GetInstanceTypesFromInstanceRequirements(ctx context.Context, in *ec2.GetInstanceTypesFromInstanceRequirementsInput, opts ...func(*ec2.Options)) (*ec2.GetInstanceTypesFromInstanceRequirementsOutput, error) {
 	return call(ctx, c, ActionMatchTypes, c.Compute.GetInstanceTypesFromInstanceRequirements, in, opts)
+}
+
+// GetProducts calls the price list service.
+func (c *Client) GetProducts(ctx context.Context, in *pricing.GetProductsInput, opts ...func(*pricing.Options)) (*pricing.GetProductsOutput, error) {
+	return call(ctx, c, ActionPrices, c.Pricing.GetProducts, in, opts)
 }

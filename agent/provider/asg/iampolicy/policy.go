@@ -72,7 +72,7 @@ func Leader(o Options) ([]byte, error) {
 		Sid: "Read", Effect: "Allow", Resource: []string{"*"},
 		Action: []string{
 			awsapi.ActionDescribeGroups, awsapi.ActionDescribeActivities, awsapi.ActionDescribeRefreshes,
-			awsapi.ActionDescribeInstances, awsapi.ActionDescribeSpot, awsapi.ActionDescribeSpotPrices, awsapi.ActionDescribeTypes, awsapi.ActionDescribeImages, awsapi.ActionDescribeTemplates, awsapi.ActionDescribeVersions, awsapi.ActionMatchTypes,
+			awsapi.ActionDescribeInstances, awsapi.ActionDescribeSpot, awsapi.ActionDescribeSpotPrices, awsapi.ActionDescribeTypes, awsapi.ActionDescribeImages, awsapi.ActionDescribeTemplates, awsapi.ActionDescribeVersions, awsapi.ActionMatchTypes, awsapi.ActionPrices,
 		},
 	}}}
 	all := "arn:" + o.Partition + ":autoscaling:*:*:autoScalingGroup:*:autoScalingGroupName/"

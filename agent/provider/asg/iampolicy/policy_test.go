@@ -54,8 +54,8 @@ func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	called := regexp.MustCompile(`= "((?:autoscaling|ec2):[A-Za-z]+)"`).FindAllStringSubmatch(string(source), -1)
-	if len(called) != 14 {
+	called := regexp.MustCompile(`= "((?:autoscaling|ec2|pricing):[A-Za-z]+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(called) != 15 {
 		t.Fatalf("%d actions found", len(called))
 	}
 	for _, m := range called {

@@ -1,7 +1,8 @@
-// Package price says what a machine of an Auto Scaling group costs an hour, in USD: by AWS's
-// price list of us-east-1, which is part of the program, and by the spot market's own prices,
-// which EC2 tells. Prices of other regions differ by nearly the same factor for all types, so
-// that the order of a region's groups is right.
+// Package price says what a machine of an Auto Scaling group costs an hour: by AWS's price list
+// of the region, where the price list service may be asked; else by that of us-east-1, which is
+// part of the program; and by the spot market's own prices, which EC2 tells. Prices of other
+// regions differ by nearly the same factor for all types, so that the order of a region's groups
+// is right with the table alone.
 //
 // It refuses to know savings plans, reserved instances and negotiated prices: those stand in
 // groups.yaml.
@@ -17,7 +18,6 @@ import (
 	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
 //go:embed ondemand.txt
@@ -59,29 +59,29 @@ type Price struct {
 }
 
 // Of is the price of a group's next machine. spot says that its launch template asks for spot
-// machines; market is the last read of the spot market.
+// machines; list and market are the last reads of the price list and of the spot market.
 //
 // A group of several types counts for their mean, or for the cheapest or the first where its
 // allocation strategy says that AWS starts that one; one of both markets, for the share of
 // each beyond its base capacity.
-func Of(source asgtypes.AutoScalingGroup, types []Type, spot bool, market Market) Price {
+func Of(source asgtypes.AutoScalingGroup, types []Type, spot bool, list Listed, market Market) Price {
 	if len(types) == 0 {
 		return Price{}
 	}
 	share := onDemandShare(source, spot)
 	var listed, bid []float64
-	out := Price{Source: "AWS price list of us-east-1"}
+	var out Price
 	seen := true // by the spot market, of all types
 	for _, t := range types {
-		p, known := onDemand()[t.Name]
-		if !known {
-			p, out.Computed, out.Source = provider.ComputedPrice(t.Capacity), true, "computed from the size of "+t.Name+", which the price list of this version does not have"
+		p := list.hour(t)
+		if _, told := list.by[t.Name]; out.Source == "" || p.Computed || !told && !out.Computed {
+			out.Source, out.Computed = p.Source, p.Computed // the least certain of all types
 		}
 		s, told := market.of(t.Name, source.AvailabilityZones)
 		if !told {
-			s, seen = p*spotShare, false
+			s, seen = p.Hour*spotShare, false
 		}
-		listed, bid = append(listed, p), append(bid, s)
+		listed, bid = append(listed, p.Hour), append(bid, s)
 	}
 	onDemandRule, spotRule := "", ""
 	if d := distribution(source); d != nil {

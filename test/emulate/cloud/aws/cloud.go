@@ -83,6 +83,7 @@ type Cloud struct {
 	alarms  alarms
 	// spotPrices are sorted by type and zone; see SetSpotPrice.
 	spotPrices []spotPrice
+	listPrices map[string]float64 // by type
 	alarmSeq   int
 	keys       map[string]*credentials // by access key ID
 	faults     []*armed

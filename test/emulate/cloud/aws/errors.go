@@ -30,8 +30,8 @@ func authError(service string, p authProblem, detail string) *apiError {
 	if detail == "" {
 		detail = badSignature
 	}
-	switch service {
-	case "ec2":
+	switch {
+	case service == "ec2":
 		switch p {
 		case authExpired:
 			return fail("RequestExpired", "Request has expired.")
@@ -41,7 +41,7 @@ func authError(service string, p authProblem, detail string) *apiError {
 			return &apiError{"MissingAuthenticationToken", "Request is missing Authentication Token", http.StatusForbidden}
 		}
 		return &apiError{"AuthFailure", notValidated, http.StatusUnauthorized}
-	case "ssm":
+	case speaksJSON(service):
 		switch p {
 		case authExpired:
 			return fail("ExpiredTokenException", expiredToken)
@@ -66,10 +66,10 @@ func authError(service string, p authProblem, detail string) *apiError {
 
 // unknownAction is how each service answers an action that does not exist.
 func unknownAction(service, action, version string) *apiError {
-	switch service {
-	case "ec2":
+	switch {
+	case service == "ec2":
 		return fail("InvalidAction", "The action "+action+" is not valid for this web service.")
-	case "ssm":
+	case speaksJSON(service):
 		return fail("UnknownOperationException", "")
 	}
 	return fail("InvalidAction", "Could not find operation "+action+" for version "+version)
@@ -77,12 +77,12 @@ func unknownAction(service, action, version string) *apiError {
 
 // encodeError renders an error in the service's envelope.
 func encodeError(service string, e *apiError, requestID string) (contentType string, body []byte) {
-	switch service {
-	case "ec2":
+	switch {
+	case service == "ec2":
 		return xmlType, x("Response",
 			x("Errors", x("Error", x("Code", e.code), x("Message", e.message))),
 			x("RequestID", requestID)).document("")
-	case "ssm":
+	case speaksJSON(service):
 		out := map[string]string{"__type": e.code}
 		if e.message != "" {
 			out["message"] = e.message

@@ -117,18 +117,18 @@ func (c *Cloud) strikes(service, action string, nextPage bool) []Fault {
 func (c *Cloud) faultError(kind Kind, service, action string, who *credentials) *apiError {
 	switch kind {
 	case Throttle:
-		switch service {
-		case "ec2":
+		switch {
+		case service == "ec2":
 			return &apiError{"RequestLimitExceeded", "Request limit exceeded.", http.StatusServiceUnavailable}
-		case "ssm":
+		case speaksJSON(service):
 			return fail("ThrottlingException", "Rate exceeded")
 		}
 		return fail("Throttling", "Rate exceeded")
 	case ServerError500, PartialPage:
-		switch service {
-		case "ec2":
+		switch {
+		case service == "ec2":
 			return &apiError{"InternalError", "An internal error has occurred", http.StatusInternalServerError}
-		case "ssm":
+		case speaksJSON(service):
 			return &apiError{"InternalServerError", "An error occurred on the server side.", http.StatusInternalServerError}
 		}
 		return &apiError{"InternalFailure", "We encountered an internal error. Please try again.", http.StatusInternalServerError}
@@ -142,10 +142,10 @@ func (c *Cloud) faultError(kind Kind, service, action string, who *credentials) 
 	case Forbidden:
 		message := fmt.Sprintf("User: %s is not authorized to perform: %s:%s because no identity-based policy allows the %s:%s action",
 			who.ARN, service, action, service, action)
-		switch service {
-		case "ec2":
+		switch {
+		case service == "ec2":
 			return &apiError{"UnauthorizedOperation", "You are not authorized to perform this operation. " + message, http.StatusForbidden}
-		case "ssm":
+		case speaksJSON(service):
 			return fail("AccessDeniedException", message)
 		}
 		return &apiError{"AccessDenied", message, http.StatusForbidden}

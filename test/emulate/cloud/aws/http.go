@@ -69,7 +69,9 @@ func (c *Cloud) read(r *http.Request) (incoming, error) {
 	in.scope, in.signed = parseAuthorization(r.Header.Get("Authorization"))
 	in.service = in.scope.service
 	if target := r.Header.Get("X-Amz-Target"); target != "" {
-		in.service = "ssm"
+		if !speaksJSON(in.service) {
+			in.service = "ssm"
+		}
 		in.action = target[strings.LastIndex(target, ".")+1:]
 		in.params = secretlessJSON(body)
 		return in, nil
@@ -146,7 +148,7 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		switch {
 		case out.err != nil:
-		case !known || in.service != "ssm" && in.version != services[in.service].version:
+		case !known || !speaksJSON(in.service) && in.version != services[in.service].version:
 			out.err = unknownAction(in.service, in.action, in.version)
 		default:
 			out.payload, out.err = c.handle(in, act, &request{

@@ -28,9 +28,13 @@ func init() {
 			namespace: "https://iam.amazonaws.com/doc/2010-05-08/",
 			actions:   iamActions(),
 		},
-		"ssm": {name: "ssm", version: "2014-11-06", actions: ssmActions()},
+		"ssm":     {name: "ssm", version: "2014-11-06", actions: ssmActions()},
+		"pricing": {name: "pricing", version: "2017-10-15", actions: map[string]action{"GetProducts": {json: (*Cloud).getProducts}}},
 	}
 }
+
+// speaksJSON tells the services whose requests and answers are JSON.
+func speaksJSON(service string) bool { return service == "ssm" || service == "pricing" }
 
 func autoscalingActions() map[string]action {
 	page := []string{"MaxRecords", "NextToken"}
