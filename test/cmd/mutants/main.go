@@ -24,7 +24,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	pkg := flag.String("package", "", "mutate this package only")
 	only := flag.String("only", "", "mutate this file of it only")
-	tests := flag.String("run", "", "run these tests only, as in go test -run: quicker while they are written")
+	tests := flag.String("run", "", "run these tests of the package only, as in go test -run, and no story: quicker while they are written")
 	verbose := flag.Bool("v", false, "print every mutant with the test that caught it")
 	parallel := flag.Int("parallel", runtime.NumCPU(), "runs at a time")
 	flag.Usage = func() {
@@ -49,6 +49,9 @@ func run() int {
 			t.Files = []string{*only}
 		}
 		found, t.Run = true, *tests
+		if *tests != "" {
+			t.Stories = ""
+		}
 		survived, err := one(ctx, root, t, *parallel, *verbose)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "mutants: %v\n", err)

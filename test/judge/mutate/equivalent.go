@@ -77,6 +77,16 @@ var Equivalent = map[string]map[string]string{
 		`daemons.go vector: never len(v.classes) == 1`: "a copy of the same",
 		`memory.go Remember: always any (2)`:           "where no pod runs and nothing is remembered nothing is noted, and what is remembered differs from the template",
 	},
+	"agent/plan/internal/disruption": {
+		`budgets.go open: never known`:                           "a schedule is read again: it only costs time",
+		`dear.go YoungPod: edge pod.Key < young`:                 "no two pods have one name",
+		`drift.go Differences: always !g.compared`:               "the differences are worked out again: it only costs time",
+		`drift.go fresh: always !known`:                          "as above",
+		`reasons.go New: always started != ""`:                   "no digest is empty: it only saves time",
+		`reasons.go Reason: never !r.groups[n.Group].replaces()`: "reason asks for each of these again: it only saves time",
+		`reasons.go Reason: always r.reasons == nil`:             "the reason is worked out again: it only costs time",
+		`reasons.go Reason: always !x.known`:                     "as above",
+	},
 	"internal/schedule": {
 		`schedule.go next: never !s.matchesDay(t) && hour < 22`: "the hours of the day are left out one by one: it only costs time",
 	},

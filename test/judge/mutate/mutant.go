@@ -53,6 +53,8 @@ var Targets = []Target{
 	{Package: "agent/plan/internal/exchange", Files: []string{"exchange.go"}},
 	{Package: "agent/plan/internal/contents", Files: []string{"contents.go"}},
 	{Package: "agent/plan/internal/daemons", Files: []string{"daemons.go", "memory.go"}},
+	{Package: "agent/plan/internal/disruption", Files: []string{"budgets.go", "dear.go", "drift.go", "orders.go", "reasons.go", "rollout.go", "status.go"}},
+	{Package: "agent/fit", Files: []string{"affinity.go", "compile.go", "connect.go", "constraintclasses.go", "dimensions.go", "eligibility.go", "filters.go", "matching.go", "nodefilter.go", "pack.go", "pagecounter.go", "reshape.go", "selector.go", "spread.go", "state.go", "terms.go", "undo.go", "volumes.go", "zones.go"}},
 }
 
 // Kind is what is done to the source.

@@ -45,16 +45,13 @@ func (r *Round) Hold(i int, why Reason) (rule, words string) {
 func (r *Round) Full(i int, reason string) string {
 	n := &r.Nodes[i]
 	list, all := r.budgets(n.Group, reason)
-	if !concerned(list, reason) && !concerned(all, reason) {
-		return ""
-	}
 	r.count()
 	self := 0
 	if r.down[i] {
 		self = 1
 	}
 	g := &r.groups[n.Group]
-	if words := r.full(list, reason, "group "+string(r.Groups[n.Group].ID), g.gone-self, g.nodes); words != "" {
+	if words := r.full(list, reason, "group "+string(r.Groups[n.Group].ID), g.gone-self, len(g.members)); words != "" {
 		return words
 	}
 	return r.full(all, reason, "the cluster", r.gone-self, r.nodes)
@@ -77,8 +74,8 @@ func concerned(list cluster.DisruptionBudgets, reason string) bool {
 	return false
 }
 
-// smallest is the budget of a list that counts now: of those that hold, the smallest. Where none holds, or one of no node, opens
-// is when that changes; any tells that one concerns the reason.
+// smallest is the budget of a list that counts now: of those that hold, the smallest. opens is when it
+// no longer holds or, where none does, when the next one holds; any tells that one concerns the reason.
 func (r *Round) smallest(list cluster.DisruptionBudgets, reason string, nodes int) (smallest *cluster.DisruptionBudget, opens time.Time, any bool, fault string) {
 	var closes time.Time
 	for i := range list {
@@ -92,11 +89,11 @@ func (r *Round) smallest(list cluster.DisruptionBudgets, reason string, nodes in
 			return nil, time.Time{}, true, w.fault
 		case w.open && (smallest == nil || b.Of(nodes) < smallest.Of(nodes)):
 			smallest, closes = b, w.next
-		case !w.open && !w.next.IsZero() && (opens.IsZero() || w.next.Before(opens)):
+		case !w.next.IsZero() && (opens.IsZero() || w.next.Before(opens)):
 			opens = w.next
 		}
 	}
-	if smallest != nil && smallest.Nodes == 0 {
+	if smallest != nil {
 		opens = closes
 	}
 	return smallest, opens, any, ""
@@ -144,7 +141,8 @@ func (r *Round) open(b *cluster.DisruptionBudget) openness {
 	}
 	if s, err := schedule.Of(b); err != nil {
 		out.fault = err.Error()
-	} else if out.open, out.next = s.At(r.Now); !out.next.IsZero() {
+	} else {
+		out.open, out.next = s.At(r.Now)
 		r.WakeAt(out.next)
 	}
 	round.Set(&r.windows, key, out)
@@ -161,20 +159,18 @@ func (r *Round) count() {
 	for _, x := range r.Next.Replacements {
 		replaced[x.Node] = x.Rule != decision.RuleConsolidate // the nodes of one consolidation go one after the other, as budgets let them
 	}
-	for i := range r.Nodes {
-		n := &r.Nodes[i]
-		if n.Group < 0 || n.ControlPlane {
-			continue
-		}
-		g := &r.groups[n.Group]
-		g.nodes++
-		r.nodes++
-		if r.sickNow(n) {
-			g.sick++
-			r.sick++
-		}
-		if replaced[n.Name] || n.State == round.StateOut || n.State == round.StateMarked || n.Original != nil {
-			r.disrupt(i)
+	for k := range r.groups {
+		g := &r.groups[k]
+		r.nodes += len(g.members)
+		for _, i := range g.members {
+			n := &r.Nodes[i]
+			if r.sickNow(n) {
+				g.sick++
+				r.sick++
+			}
+			if replaced[n.Name] || n.State == round.StateOut || n.State == round.StateMarked {
+				r.disrupt(i)
+			}
 		}
 	}
 }

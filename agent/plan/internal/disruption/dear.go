@@ -47,7 +47,7 @@ func (r *Round) wanted(x *decision.Replacement) int {
 		return 1
 	}
 	first := slices.IndexFunc(r.Next.Replacements, func(o decision.Replacement) bool { return x.With(&o) })
-	if first >= 0 && r.Next.Replacements[first].Node != x.Node {
+	if r.Next.Replacements[first].Node != x.Node {
 		return 0
 	}
 	return x.Machines

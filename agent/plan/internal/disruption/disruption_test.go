@@ -102,6 +102,7 @@ func TestBudgets(t *testing.T) {
 				break
 			}
 			d.Add(i)
+			d.Add(i) // it counts once
 			went++
 		}
 		if went != x.want || !strings.Contains(held, x.held) {
@@ -187,6 +188,8 @@ func TestFirstMachine(t *testing.T) {
 // TestBudgetsOfSeveralWindows: of budgets that hold the smallest counts; the earliest window is told that changes that.
 func TestBudgetsOfSeveralWindows(t *testing.T) {
 	for name, c := range map[string]struct{ list, want string }{ // it is 08:00
+		"one that never holds":                {"4 at 0 9 * * * for 1h; 4 at 0 9 31 2 * for 1h", "the next one does at 2026-01-05T09:00:00Z"},
+		"one that never holds, told first":    {"4 at 0 9 31 2 * for 1h; 4 at 0 9 * * * for 1h", "the next one does at 2026-01-05T09:00:00Z"},
 		"none holds: the earliest window":     {"4 at 0 11 * * * for 1h; 4 at 0 9 * * * for 1h; 4 at 0 10 * * * for 1h", "the next one does at 2026-01-05T09:00:00Z"},
 		"one holds, and no other is asked":    {"0; 4 at 0 9 * * * for 1h", "its budget is 0"},
 		"one of none holds for an hour more":  {"0 at 0 7 * * * for 2h; 4 at 0 12 * * * for 1h", "its budget is 0 at 0 7 * * * for 2h"},
@@ -222,6 +225,7 @@ func TestWhatCountsAsDisrupted(t *testing.T) {
 	}{
 		"nothing":                  {func(*cluster.Snapshot, *decision.Memory) {}, "0 of 20"},
 		"a node that is not Ready": {func(s *cluster.Snapshot, _ *decision.Memory) { s.Nodes[1].Ready = cluster.StatusFalse }, "1 of 20"},
+		"a node that is drained":   {func(s *cluster.Snapshot, _ *decision.Memory) { mark(s.Nodes[1]) }, "1 of 20"},
 		"a leader that is not Ready": {func(s *cluster.Snapshot, _ *decision.Memory) {
 			s.Nodes[1].Ready, s.Nodes[1].ControlPlane = cluster.StatusFalse, true
 		}, "0 of 19"},
@@ -287,6 +291,9 @@ func TestHold(t *testing.T) {
 		d := begun(&s, &m, &p)
 		last := len(s.Nodes) - 1
 		why := d.Reason(last)
+		if told := held(d, "workers"); strings.Contains(told, decision.RuleRolloutHeld) != (p.Rollouts != nil) {
+			t.Errorf("%s: %s", name, told)
+		}
 		if rule, words := d.Hold(last, why); why.Rule != c.reason || rule != c.want || (rule == "") != (words == "") {
 			t.Errorf("%s: [%s] %s: held by [%s] %s", name, why.Rule, why.Why, rule, words)
 		}

@@ -14,5 +14,5 @@
 // It refuses to judge whether pods have room, to end a machine, and to replace a node by what its group does not start.
 //
 // Costs in doc comments have the letters of package scaledown: N nodes, G node groups. Where nothing is replaced and no
-// budget is set, a round costs G.
+// budget is set, a round costs N, for a look at each node.
 package disruption

@@ -13,7 +13,6 @@ func (r *Round) Differences(n *round.Node) []cluster.Difference {
 	g := &r.groups[n.Group]
 	if !g.compared {
 		g.compared = true
-		r.list()
 		for _, i := range g.members { // a node that has settled may show what the others lack, or lack it
 			r.Reached(r.Nodes[i].ReadySince.Add(cluster.SettledAfter))
 		}
@@ -22,10 +21,10 @@ func (r *Round) Differences(n *round.Node) []cluster.Difference {
 	return g.differences[n.Instance.ID]
 }
 
-// fresh tells a node that was started from its group's present source, as far as both are told. Machines that were started from one
-// source share its map, so that each is compared once a round.
+// fresh tells a node that was started from its group's present source, which is known; of a node whose source is not told it is not
+// known. Machines that were started from one source share its map, so that each is compared once a round.
 func (r *Round) fresh(n *round.Node) bool {
-	if n.Instance == nil || len(n.Instance.Source) == 0 || len(r.Groups[n.Group].Template.Source) == 0 {
+	if len(n.Instance.Source) == 0 {
 		return false
 	}
 	g, at := &r.groups[n.Group], reflect.ValueOf(n.Instance.Source).Pointer()

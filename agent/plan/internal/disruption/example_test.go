@@ -7,6 +7,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/disruption"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -28,9 +29,11 @@ func fleet(n int) (cluster.Snapshot, decision.Policy) {
 // begun is a round as far as package disruption needs it.
 func begun(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy) *disruption.Round {
 	w := round.New(new(round.Cache), s, m, p)
+	w.Remember()
 	w.Index()
 	w.Account()
 	w.Health()
+	growth.Judge(w)
 	d := disruption.New(w)
 	d.Judge()
 	return d

@@ -28,15 +28,8 @@ func (r *Round) due(x *decision.Replacement) time.Time {
 // instance now: a half answer takes no order back.
 func (r *Round) carryReplacements() {
 	for _, x := range r.Memory.Replacements {
-		i, is := r.ByName[x.Node]
-		if !is || !r.stands(&x, i) {
-			continue
-		}
-		r.Next.Replacements = append(r.Next.Replacements, x)
-		if k, known := r.ByID[x.Group]; known {
-			if g := &r.groups[k]; g.earliestOrder.IsZero() || x.Ordered.Before(g.earliestOrder) {
-				g.earliestOrder = x.Ordered
-			}
+		if i, is := r.ByName[x.Node]; is && r.stands(&x, i) {
+			r.Next.Replacements = append(r.Next.Replacements, x)
 		}
 	}
 }
@@ -44,7 +37,7 @@ func (r *Round) carryReplacements() {
 // stands tells whether an order still is for its node.
 func (r *Round) stands(x *decision.Replacement, i int) bool {
 	n := &r.Nodes[i]
-	if n.Instance != nil {
+	if n.Group >= 0 {
 		if _, told := r.Next.Deleted[n.Instance.ID]; told {
 			return false
 		}
@@ -73,25 +66,29 @@ func (r *Round) order(name cluster.NodeName) *decision.Replacement {
 // Ordered tells whether a machine was ordered in place of a node.
 func (r *Round) Ordered(i int) bool { return r.order(r.Nodes[i].Name) != nil }
 
-// arrived is how many machines of the group are Ready that came after an order. It costs N.
+// arrived is how many machines of the group are Ready that came after an order. It costs the nodes of the group.
 func (r *Round) arrived(x *decision.Replacement) (n int) {
-	for i := range r.Nodes {
-		o := &r.Nodes[i]
-		if o.Group >= 0 && r.Groups[o.Group].ID == x.Group && o.State == round.StateReady && !o.Created.Before(x.Ordered.Truncate(time.Second)) {
+	g, known := r.ByID[x.Group]
+	if !known {
+		return 0
+	}
+	for _, i := range r.groups[g].members {
+		if o := &r.Nodes[i]; o.State == round.StateReady && cameAfter(o, x) {
 			n++
 		}
 	}
 	return n
 }
 
-// CameFor says in place of which node a machine has come, which is not idle for that; empty: of none.
+// cameAfter tells a node that joined after an order. The API server tells whole seconds.
+func cameAfter(n *round.Node, x *decision.Replacement) bool {
+	return !n.Created.Before(x.Ordered.Truncate(time.Second))
+}
+
+// CameFor says in place of which node a machine has come, which is not idle for that; empty: of none. It costs the orders.
 func (r *Round) CameFor(n *round.Node) string {
-	g := &r.groups[n.Group]
-	if g.earliestOrder.IsZero() || n.Created.Before(g.earliestOrder.Truncate(time.Second)) {
-		return ""
-	}
-	for _, x := range r.Next.Replacements {
-		if x.Group == r.Groups[n.Group].ID && x.Node != n.Name && !n.Created.Before(x.Ordered.Truncate(time.Second)) {
+	for i := range r.Next.Replacements {
+		if x := &r.Next.Replacements[i]; cameAfter(n, x) && x.Group == r.Groups[n.Group].ID && x.Node != n.Name {
 			return fmt.Sprintf("it has come in place of node %s", x.Node)
 		}
 	}
@@ -99,7 +96,7 @@ func (r *Round) CameFor(n *round.Node) string {
 }
 
 // Order orders a machine in place of a node whose pods have no room for the reason that is told, or says what it waits for.
-// The order itself is written by Grow. It tells a node that is emptied first, because its group is at its maximum.
+// It tells a node that is emptied first, because its group is at its maximum.
 func (r *Round) Order(i int, why string) (emptyFirst bool) {
 	n := &r.Nodes[i]
 	g := &r.Groups[n.Group]
@@ -130,19 +127,23 @@ func (r *Round) Order(i int, why string) (emptyFirst bool) {
 		return false
 	}
 	if limit := growth.Of(r.State, g, 1); limit.Count < 1 {
-		if r.EmptiesFirst(n) {
+		if g.Grow == 0 && r.EmptiesFirst(n) {
 			return true
 		}
 		held("%s, and no machine can be ordered in its place: the group is held or full [%s] %s", why, limit.Rule, limit.Why)
 		return false
 	}
-	if g.Shrinks || g.Bought {
+	if g.Shrinks {
 		held("%s, and a machine is ordered in its place when no other change of the group is under way", why)
 		r.WakeAt(r.Now.Add(time.Second))
 		return false
 	}
 	held("%s: a machine is ordered in its place", why)
-	r.ordered = append(r.ordered, i)
+	g.Grow++
+	own := &r.groups[n.Group]
+	own.ordered = append(own.ordered, string(n.Name))
+	r.Next.Replacements = append(r.Next.Replacements, decision.Replacement{Node: n.Name, Group: g.ID, Rule: r.Reason(i).Rule, Ordered: r.Now})
+	r.sortReplacements()
 	r.Add(i)
 	return false
 }
@@ -152,7 +153,7 @@ func (r *Round) Order(i int, why string) (emptyFirst bool) {
 func (r *Round) EmptiesFirst(n *round.Node) bool {
 	g := &r.Groups[n.Group]
 	limit := growth.Of(r.State, g, 1)
-	return r.Policy.ReplaceAtMax == emptyFirst && limit.Count < 1 && (limit.Rule == decision.RuleMax || limit.Rule == decision.RuleTotals) && g.CorrectedTarget > g.Min
+	return r.Policy.ReplaceAtMax == emptyFirst && (limit.Rule == decision.RuleMax || limit.Rule == decision.RuleTotals) && g.CorrectedTarget > g.Min
 }
 
 // Cordoned notes that a node is cordoned. Where it has no order and another node of its group has one whose machine has
@@ -179,8 +180,8 @@ func (r *Round) sortReplacements() {
 // restart one of them may be for a node that is to go.
 func (r *Round) unclaimed(g int) int {
 	coming := r.Groups[g].Upcoming + r.Groups[g].Grow
-	for i := range r.Nodes {
-		if n := &r.Nodes[i]; n.Group == g && n.State == round.StateUpcoming {
+	for _, i := range r.groups[g].members {
+		if r.Nodes[i].State == round.StateUpcoming {
 			coming++
 		}
 	}
@@ -192,32 +193,22 @@ func (r *Round) unclaimed(g int) int {
 	return coming
 }
 
-// Grow writes the orders of the round, one change for each group.
+// Grow asks for the machines that the round has ordered, in one change for each group.
 func (r *Round) Grow() {
-	slices.Sort(r.ordered)
-	for k := range r.Groups {
-		g := &r.Groups[k]
-		var names []string
-		for _, i := range r.ordered {
-			if n := &r.Nodes[i]; n.Group == k && !g.Shrinks && growth.Count(r.State, g, 1) > 0 {
-				names = append(names, string(n.Name))
-				g.Grow++
-				r.Next.Replacements = append(r.Next.Replacements, decision.Replacement{Node: n.Name, Group: g.ID, Rule: r.Reason(i).Rule, Ordered: r.Now})
-			}
-		}
+	for k := range r.groups {
+		g, names := &r.Groups[k], r.groups[k].ordered
 		if len(names) == 0 {
 			continue
 		}
 		g.Bought, r.Grew = true, true
+		slices.Sort(names)
 		why := "in place of " + strings.Join(names, ", ")
 		if len(names) == 1 {
-			i := r.ByName[cluster.NodeName(names[0])]
-			why += ": " + r.Reason(i).Why
+			why += ": " + r.Reason(r.ByName[cluster.NodeName(names[0])]).Why
 		}
 		r.WakeAt(r.Now.Add(time.Second))
 		r.Act(decision.Grow{Group: g.ID, From: g.CorrectedTarget, To: g.Size + g.Grow, Rule: decision.RuleReplace, Why: why})
 	}
-	r.sortReplacements()
 }
 
 // GivenUp tells a node that is left alone for a while.

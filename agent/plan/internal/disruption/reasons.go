@@ -18,29 +18,27 @@ type Round struct {
 	groups  []group  // by index of State.Groups
 	reasons []reason // by index of State.Nodes
 	counted bool     // see count
-	listed  bool     // see list
 	windows map[window]openness
-	down    []bool // by index of State.Nodes: see disrupted
+	down    []bool // by index of State.Nodes: see disrupt
 	nodes   int    // of all groups
 	gone    int    // of them, those that are disrupted
 	sick    int    // of them, those that are sick now
-	ordered []int  // nodes in whose place a machine is to be ordered in this round
 }
 
 // group is a node group, as far as its nodes are replaced.
 type group struct {
-	drift         bool
-	requested     bool // somebody asked for a node of it to be replaced
-	age, repair   time.Duration
-	nodes, gone   int              // its nodes, and of them those that are disrupted
-	sick          int              // of them, those that are sick now
-	members       []int            // its nodes, by index of State.Nodes; see list
-	fresh         map[uintptr]bool // by source: see Round.fresh
-	compared      bool
-	differences   map[cluster.InstanceID][]cluster.Difference // see Round.Differences
-	rollout       *rollout
-	taken         bool // a node of it goes in this round for a source that is not proven
-	earliestOrder time.Time
+	drift       bool
+	requested   bool // somebody asked for a node of it to be replaced
+	age, repair time.Duration
+	members     []int            // its nodes, by index of State.Nodes; see look
+	gone        int              // of them, those that are disrupted
+	sick        int              // of them, those that are sick now
+	fresh       map[uintptr]bool // by source: see Round.fresh
+	compared    bool
+	differences map[cluster.InstanceID][]cluster.Difference // see Round.Differences
+	rollout     *rollout
+	taken       bool     // a node of it goes in this round for a source that is not proven
+	ordered     []string // nodes in whose place this round has ordered machines
 }
 
 // replaces tells whether some node of the group may be replaced.
@@ -75,16 +73,12 @@ func New(w *round.State) *Round {
 	return r
 }
 
-// list lists the nodes of the groups whose nodes are replaced, once a round. It costs N.
-func (r *Round) list() {
-	if r.listed {
-		return
-	}
-	r.listed = true
+// look lists the nodes of each group, and finds the groups with a node that somebody asked to be replaced. It costs N.
+func (r *Round) look() {
 	for i := range r.Nodes {
-		if n := &r.Nodes[i]; n.Group >= 0 && !n.ControlPlane && r.groups[n.Group].replaces() {
+		if n := &r.Nodes[i]; n.Group >= 0 && !n.ControlPlane {
 			g := &r.groups[n.Group]
-			g.members = append(g.members, i)
+			g.members, g.requested = append(g.members, i), g.requested || requested(n)
 		}
 	}
 }
@@ -93,7 +87,7 @@ func (r *Round) list() {
 // properties of its source.
 func (r *Round) Reason(i int) Reason {
 	n := &r.Nodes[i]
-	if n.Group < 0 || n.ControlPlane || n.Instance == nil {
+	if n.Group < 0 || n.ControlPlane {
 		return Reason{}
 	}
 	if r.dear(n.Name) != nil {
@@ -113,14 +107,16 @@ func (r *Round) Reason(i int) Reason {
 
 func (r *Round) reason(n *round.Node) Reason {
 	g := &r.groups[n.Group]
-	if x := g.rollout; x != nil && x.halted != "" && x.failed[n.Name] != "" {
-		return Reason{decision.RuleSick, cluster.ReasonSick, "it is a machine of a source whose rollout is halted: " + x.failed[n.Name]}
+	if why := r.failed(n); why != "" {
+		return Reason{decision.RuleSick, cluster.ReasonSick, "it is a machine of a source whose rollout is halted: " + why}
 	}
 	if requested(n) {
 		return Reason{decision.RuleReplaceNode, cluster.ReasonRequested, "somebody asked for its replacement"}
 	}
-	if why := r.sickness(n, g.repair); g.repair > 0 && why != "" {
-		return Reason{decision.RuleSick, cluster.ReasonSick, why}
+	if g.repair > 0 {
+		if why := r.sickness(n, g.repair); why != "" {
+			return Reason{decision.RuleSick, cluster.ReasonSick, why}
+		}
 	}
 	if n.State == round.StateUpcoming { // what it is when it has started is not known yet
 		return Reason{}
@@ -145,15 +141,6 @@ func requested(n *round.Node) bool {
 	return n.State != round.StateUpcoming && n.Annotations[cluster.AnnotationReplace] == "true"
 }
 
-// findRequested finds the groups with a node that somebody asked to be replaced. It costs N.
-func (r *Round) findRequested() {
-	for i := range r.Nodes {
-		if n := &r.Nodes[i]; n.Group >= 0 && !n.ControlPlane && requested(n) {
-			r.groups[n.Group].requested = true
-		}
-	}
-}
-
 // Replaces tells whether a rule by which a node was cordoned replaces it.
 func Replaces(rule string) bool {
 	return rule == decision.RuleReplaceNode || rule == decision.RuleSick || rule == decision.RuleDrifted || rule == decision.RuleExpired
@@ -176,7 +163,7 @@ func (r *Round) sickness(n *round.Node, after time.Duration) string {
 		}
 		return fmt.Sprintf("it is sick: %s since %s", what, round.Stamp(since))
 	}
-	if n.Ready != cluster.StatusTrue && n.State != round.StateUpcoming {
+	if unready(n) {
 		since := n.ReadySince
 		if since.IsZero() {
 			since = r.Next.Unready[n.Name]
@@ -195,10 +182,14 @@ func (r *Round) sickness(n *round.Node, after time.Duration) string {
 	return ""
 }
 
+// unready tells a node that is not Ready, and not because it is starting.
+func unready(n *round.Node) bool {
+	return n.Ready != cluster.StatusTrue && n.State != round.StateUpcoming
+}
+
 // sickNow tells whether something is wrong with a node, for however short a time.
 func (r *Round) sickNow(n *round.Node) bool {
-	return n.Ready != cluster.StatusTrue && n.State != round.StateUpcoming ||
-		len(n.Conditions) > 0 && slices.ContainsFunc(r.Policy.RepairConditions, func(c string) bool { _, is := n.Conditions[c]; return is })
+	return unready(n) || slices.ContainsFunc(r.Policy.RepairConditions, func(c string) bool { _, is := n.Conditions[c]; return is })
 }
 
 // Breaker says why a node that is not Ready does not go for that where such nodes are replaced; empty: it may.
@@ -217,7 +208,7 @@ func (r *Round) breaker(g *round.Group, x *group) string {
 	for _, of := range []struct {
 		sick, nodes int
 		what        string
-	}{{x.sick, x.nodes, "group " + string(g.ID)}, {r.sick, r.nodes, "the cluster"}} {
+	}{{x.sick, len(x.members), "group " + string(g.ID)}, {r.sick, r.nodes, "the cluster"}} {
 		if of.sick > 1 && of.sick*100 > r.Policy.RepairMaxSick*of.nodes {
 			return fmt.Sprintf("%d of %d nodes of %s are sick, more than %d%%: the cause is rather something that they share", of.sick, of.nodes, of.what, r.Policy.RepairMaxSick)
 		}

@@ -29,34 +29,29 @@ type rollout struct {
 	trial   cluster.NodeName            // the first machine of the source, which has not proven it yet
 	first   string                      // why the first machine of the source has not proven it yet; empty: there is none, or it has
 	drained cluster.NodeName            // a node of the group that is being drained
-	failed  map[cluster.NodeName]string // machines of the source that showed what halts it
+	failed  map[cluster.NodeName]string // machines of the source that show what halts it
 }
 
 // Judge carries over which machines were ordered and which rollouts were halted, and halts the rollouts whose first machine
-// failed. It costs N where nodes are replaced.
+// failed. It costs N.
 func (r *Round) Judge() {
 	for name, at := range r.Memory.GivenUp {
 		if _, is := r.ByName[name]; is && !r.Reached(at.Add(givenUpFor)) {
 			round.Set(&r.Next.GivenUp, name, at)
 		}
 	}
+	r.look()
+	defer r.keepHalts()
 	if r.Snapshot.Stale != "" {
 		r.Next.Replacements = r.Memory.Replacements
-		r.keepHalts()
 		return
 	}
-	r.findRequested()
-	r.carryReplacements()
-	defer r.keepHalts()
-	if !slices.ContainsFunc(r.groups, func(g group) bool { return g.replaces() }) {
-		return
-	}
-	r.list()
 	for i := range r.groups {
-		if g := &r.groups[i]; g.replaces() {
-			r.judge(i, g.members)
+		if r.groups[i].replaces() {
+			r.judge(i)
 		}
 	}
+	r.carryReplacements() // a machine that has just halted a rollout has a reason to go
 }
 
 // keepHalts keeps the halts of the groups that this round does not judge, because nothing is replaced in them, the cloud does not tell
@@ -75,7 +70,7 @@ func (r *Round) keepHalts() {
 }
 
 // judge judges the rollout of one group.
-func (r *Round) judge(i int, nodes []int) {
+func (r *Round) judge(i int) {
 	g := &r.Groups[i]
 	x := &rollout{at: r.Now}
 	r.groups[i].rollout = x
@@ -97,9 +92,9 @@ func (r *Round) judge(i int, nodes []int) {
 			}
 		}
 	}
-	r.prove(x, nodes)
+	r.prove(x, r.groups[i].members)
 	if x.halted == "" && !x.proven {
-		x.halted = r.neverCame(g, nodes)
+		x.halted = r.neverCame(g)
 	}
 	if x.halted == "" {
 		return
@@ -110,8 +105,10 @@ func (r *Round) judge(i int, nodes []int) {
 		x.digest, round.Stamp(x.at), x.halted, g.ID)
 }
 
-// prove looks at the machines that were started from the group's present source.
+// prove looks at the machines that were started from the group's present source. One that proves it counts more than another one
+// that fails, unless an earlier round has halted the rollout.
 func (r *Round) prove(x *rollout, nodes []int) {
+	halted := x.halted != ""
 	for _, i := range nodes {
 		n := &r.Nodes[i]
 		if n.State == round.StateMarked {
@@ -120,24 +117,34 @@ func (r *Round) prove(x *rollout, nodes []int) {
 		if !r.fresh(n) {
 			continue
 		}
-		halt, wait := r.shows(n, nodes)
+		halt, wait := r.shows(n)
 		switch {
-		case n.State == round.StateMarked && x.halted != "":
-			round.Set(&x.failed, n.Name, x.halted) // it is drained for that, so that its pods no longer show it
 		case halt != "":
 			round.Set(&x.failed, n.Name, halt)
 			x.halted = cmp.Or(x.halted, halt)
 		case wait != "":
 			x.first, x.trial = cmp.Or(x.first, wait), cmp.Or(x.trial, n.Name)
-		case n.State == round.StateReady && len(r.working(n)) > 0 && x.halted == "":
+		case n.State == round.StateReady && len(r.working(n)) > 0 && !halted:
 			*x = rollout{digest: x.digest, proven: true}
 			return
 		}
 	}
 }
 
+// failed says what a machine of a group's present source shows that halts the rollout; empty: nothing does.
+func (r *Round) failed(n *round.Node) string {
+	x := r.groups[n.Group].rollout
+	switch {
+	case x == nil:
+		return ""
+	case n.State == round.StateMarked && r.fresh(n):
+		return x.halted // it is drained for that, so that its pods no longer show it
+	}
+	return x.failed[n.Name]
+}
+
 // shows says what a machine of the present source shows that ends the rollout, or what it has not shown yet.
-func (r *Round) shows(n *round.Node, nodes []int) (halt, wait string) {
+func (r *Round) shows(n *round.Node) (halt, wait string) {
 	switch {
 	case n.State == round.StateUpcoming:
 		return "", fmt.Sprintf("node %s, the first machine of the source, is still starting", n.Name)
@@ -199,7 +206,7 @@ func (r *Round) shows(n *round.Node, nodes []int) (halt, wait string) {
 func (r *Round) working(n *round.Node) []*cluster.Pod {
 	var out []*cluster.Pod
 	for k := range n.Pods {
-		if pod := &n.Pods[k]; !r.Ignored(pod) && pod.Deleting.IsZero() && !pod.Finished {
+		if pod := &n.Pods[k]; !r.Ignored(pod) && pod.Deleting.IsZero() {
 			out = append(out, pod)
 		}
 	}
@@ -214,12 +221,12 @@ func (r *Round) siblings(pod *cluster.Pod, on *round.Node) (well, sick bool) {
 	}
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
-		if n.Node == on.Node || n.Group >= 0 && r.fresh(n) && n.Group == on.Group {
+		if n.Group == on.Group && r.fresh(n) {
 			continue
 		}
 		for k := range n.Pods {
 			if o := &n.Pods[k]; o.Owner != nil && o.Owner.UID == pod.Owner.UID {
-				well, sick = well || !o.Unready && !o.Crashing && o.Deleting.IsZero(), sick || o.Crashing
+				well, sick = well || !o.Unready && o.Deleting.IsZero(), sick || o.Crashing
 			}
 		}
 	}
@@ -227,7 +234,7 @@ func (r *Round) siblings(pod *cluster.Pod, on *round.Node) (well, sick bool) {
 }
 
 // neverCame says why no machine of the source came; empty: one did, or has still time, or the cloud has none to give.
-func (r *Round) neverCame(g *round.Group, nodes []int) string {
+func (r *Round) neverCame(g *round.Group) string {
 	for _, x := range r.Memory.Replacements {
 		if x.Rule == decision.RuleConsolidate || x.Group != g.ID || r.arrived(&x) > 0 {
 			continue
@@ -238,7 +245,7 @@ func (r *Round) neverCame(g *round.Group, nodes []int) string {
 			}
 		}
 		elsewhere := slices.ContainsFunc(r.Next.Backoff, func(b decision.Backoff) bool {
-			return b.Group == g.ID && b.Cause != cluster.CauseNoJoin && b.Last.After(x.Ordered)
+			return b.Group == g.ID && b.Last.After(x.Ordered)
 		})
 		if due := r.due(&x); !elsewhere && r.Reached(due) {
 			return fmt.Sprintf("the machine that was ordered at %s in place of node %s was not Ready by %s", round.Stamp(x.Ordered), x.Node, round.Stamp(due))
@@ -258,7 +265,7 @@ func (r *Round) Halted(g int) string {
 // Unproven says why the machine of a node that is drained is not ended yet; empty: nothing. Until the first machine of its
 // group's present source has proven itself, it is the place to which the pods can go back.
 func (r *Round) Unproven(n *round.Node) string {
-	if x := r.groups[n.Group].rollout; x != nil && !x.proven && x.first != "" && !r.fresh(n) {
+	if x := r.groups[n.Group].rollout; x != nil && !r.fresh(n) {
 		return x.first
 	}
 	return ""
@@ -271,7 +278,7 @@ func (r *Round) waitsForCanary(i int) string {
 	g := &r.groups[n.Group]
 	x := g.rollout
 	switch {
-	case x == nil || x.proven || x.failed[n.Name] != "":
+	case x == nil || x.proven || r.failed(n) != "":
 		return ""
 	case x.halted != "":
 		return fmt.Sprintf("the rollout of source %s of its group is halted [%s]", x.digest, decision.RuleHalted)

@@ -38,9 +38,6 @@ func (r *Round) TakenBack(g int, rule string) string {
 
 // Tell tells how the groups stand whose nodes are replaced. It costs their instances and, where budgets have windows, each of these.
 func (r *Round) Tell() {
-	if r.Snapshot.Stale != "" { // nothing is judged
-		return
-	}
 	for i := range r.groups {
 		if r.groups[i].rollout != nil {
 			r.Plan.Rollouts = append(r.Plan.Rollouts, r.tell(i))
@@ -112,13 +109,12 @@ func (r *Round) closed(i int, out *decision.Rollout) string {
 		why := ""
 		for _, list := range []cluster.DisruptionBudgets{group, all} {
 			smallest, opens, any, fault := r.smallest(list, reason, r.nodes)
-			if any && (smallest == nil || smallest.Nodes == 0) {
-				why = fmt.Sprintf("no disruption budget lets a node go now because it is %s", reason)
-			}
-			if fault != "" {
+			switch {
+			case fault != "":
 				why = "a disruption budget cannot be read: " + fault
+			case any && (smallest == nil || smallest.Nodes == 0):
+				why, next = fmt.Sprintf("no disruption budget lets a node go now because it is %s", reason), round.Later(next, opens)
 			}
-			next = round.Later(next, opens)
 		}
 		if why == "" {
 			out.Next = time.Time{}
