@@ -61,10 +61,10 @@ func label(r *cluster.Requirement, labels map[string]string) bool {
 	case "DoesNotExist":
 		return len(r.Values) == 0 && !has
 	case "Gt", "Lt":
-		if !has || len(r.Values) != 1 {
+		if len(r.Values) != 1 {
 			return false
 		}
-		got, err := strconv.ParseInt(value, 10, 64)
+		got, err := strconv.ParseInt(value, 10, 64) // a label that is missing is no number
 		if err != nil {
 			return false
 		}

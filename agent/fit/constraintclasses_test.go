@@ -86,6 +86,22 @@ func TestTie(t *testing.T) {
 		add(name, change)
 	}
 	s := NewState(classes, nil)
+	for name, c := range map[string]struct {
+		class func(rack string) cluster.PodClass
+		same  bool
+	}{
+		"what a class without a spread asks of nodes": {func(rack string) cluster.PodClass {
+			return with(avoids(near(hostKey, in("app", "me"))), func(c *cluster.PodClass) { c.NodeSelector = map[string]string{"rack": rack} })
+		}, true},
+		"what one with a spread asks of nodes": {func(rack string) cluster.PodClass {
+			return with(evenly(cluster.Spread{TopologyKey: zoneKey, MaxSkew: 1, Selector: in("app", "me")}), func(c *cluster.PodClass) { c.NodeSelector = map[string]string{"rack": rack} })
+		}, false},
+	} {
+		two := NewState([]cluster.PodClass{c.class("1"), c.class("2")}, nil)
+		if same := two.ConstraintClass(0) == two.ConstraintClass(1); same != c.same {
+			t.Errorf("%s: one constraint class %v", name, same)
+		}
+	}
 	seen := map[int]int{}
 	for i := range differ {
 		if j, has := seen[s.ConstraintClass(i)]; has {

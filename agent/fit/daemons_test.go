@@ -37,6 +37,12 @@ func TestDaemonsOfANode(t *testing.T) {
 			t.Errorf("with DaemonSets: %v", got)
 		}
 	}
+	mounting := class("mounting")
+	mounting.Volumes = []cluster.Volume{{Driver: "ebs", Handle: "1"}}
+	full := NewState([]cluster.PodClass{mounting, mounts(cluster.Volume{Driver: "ebs", Handle: "2"})}, nil)
+	if n := full.AddNode(&NodeInfo{Daemons: []int{0}}, map[string]int64{"ebs": 1}); full.Passes(1, n) {
+		t.Error("the volume of a DaemonSet's pod is not counted")
+	}
 	s.AddNode(&NodeInfo{Daemons: []int{0}}, nil)
 	if n := s.AddNode(&NodeInfo{}, nil); s.Passes(nearClass, n) {
 		t.Error("the DaemonSet's pod of another host counts")

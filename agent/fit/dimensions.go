@@ -33,7 +33,7 @@ const (
 // NewDimensions builds the dimensions that the classes need and the vector of every class.
 func NewDimensions(classes []cluster.PodClass) *Dimensions {
 	s := &Dimensions{dimensions: []dimension{{name: "cpu"}, {name: "memory"}, {name: "ephemeral-storage"}, {name: "pods"}}}
-	var extended, wild, exact []string
+	var extended, ports []string
 	for i := range classes {
 		c := &classes[i]
 		for name, n := range c.Requests.Extended {
@@ -42,26 +42,17 @@ func NewDimensions(classes []cluster.PodClass) *Dimensions {
 			}
 		}
 		for _, p := range c.HostPorts {
-			if port, ip := portOf(p); ip == anyAddress {
-				wild = append(wild, port)
-			} else {
-				exact = append(exact, port+ip)
-			}
+			port, ip := portOf(p)
+			ports = append(ports, port+ip)
 		}
 	}
 	slices.Sort(extended)
 	for _, name := range slices.Compact(extended) {
 		s.dimensions = append(s.dimensions, dimension{name: name})
 	}
-	slices.Sort(exact)
-	for _, name := range slices.Compact(exact) {
+	slices.Sort(ports)
+	for _, name := range slices.Compact(ports) {
 		s.dimensions = append(s.dimensions, dimension{name: name, port: true})
-	}
-	slices.Sort(wild)
-	for _, port := range slices.Compact(wild) {
-		if !slices.ContainsFunc(exact, func(e string) bool { return strings.HasPrefix(e, port) }) {
-			s.dimensions = append(s.dimensions, dimension{name: port + anyAddress, port: true})
-		}
 	}
 	s.classes = make([]int64, len(classes)*len(s.dimensions))
 	for i := range classes {

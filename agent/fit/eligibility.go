@@ -91,12 +91,12 @@ func (s *State) join(id int32, node int, n int32, alone bool) {
 	switch {
 	case alone && g.key == s.hostname:
 		g.domains += n
-	case n > 0 && nodes == 1:
+	case n == 1 && nodes == 1:
 		g.domains++
 		for _, c := range g.counters {
 			s.enter(&s.counters[c], domain)
 		}
-	case n < 0 && nodes == 0:
+	case nodes == 0:
 		g.domains--
 		for _, c := range g.counters {
 			s.leave(&s.counters[c], domain)

@@ -236,5 +236,5 @@ func DaemonRunsOn(c *cluster.PodClass, s *NodeInfo) bool {
 			return true
 		}
 	}
-	return len(s.InZones) == 0 && selected(c, s)
+	return selected(c, s)
 }

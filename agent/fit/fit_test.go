@@ -37,14 +37,25 @@ func TestRefused(t *testing.T) {
 		{"selector of no label and no value", cluster.PodClass{NodeSelector: map[string]string{"none": ""}}, node, "F4"},
 		{"In", affinity(req("zone", "In", "a", "b")), node, ""},
 		{"In, absent", affinity(req("none", "In", "a")), node, "F4"},
+		{"In, absent, of no value", affinity(req("none", "In", "")), node, "F4"},
+		{"NotIn, absent, of no value", affinity(req("none", "NotIn", "")), node, ""},
+		{"NotIn without values is invalid", affinity(req("none", "NotIn")), node, "F4"},
 		{"NotIn, absent", affinity(req("none", "NotIn", "a")), node, ""},
 		{"NotIn", affinity(req("zone", "NotIn", "a")), node, "F4"},
 		{"Exists", affinity(req("zone", "Exists")), node, ""},
 		{"Exists with values is invalid", affinity(req("zone", "Exists", "a")), node, "F4"},
 		{"DoesNotExist", affinity(req("zone", "DoesNotExist")), node, "F4"},
+		{"DoesNotExist, absent", affinity(req("none", "DoesNotExist")), node, ""},
+		{"DoesNotExist with values is invalid", affinity(req("none", "DoesNotExist", "a")), node, "F4"},
+		{"Gt, absent", affinity(req("none", "Gt", "-1")), node, "F4"},
+		{"Gt of no number", affinity(req("cores", "Gt", "x")), node, "F4"},
+		{"Gt of a number that is too large", affinity(req("cores", "Lt", "99999999999999999999")), node, "F4"},
 		{"Gt", affinity(req("cores", "Gt", "7")), node, ""},
 		{"Gt, equal", affinity(req("cores", "Gt", "8")), node, "F4"},
 		{"Lt", affinity(req("cores", "Lt", "9")), node, ""},
+		{"Gt, less", affinity(req("cores", "Gt", "9")), node, "F4"},
+		{"Lt, more", affinity(req("cores", "Lt", "7")), node, "F4"},
+		{"Lt, equal", affinity(req("cores", "Lt", "8")), node, "F4"},
 		{"Lt of a word", affinity(req("word", "Lt", "9")), node, "F4"},
 		{"Gt of two bounds", affinity(req("cores", "Gt", "1", "2")), node, "F4"},
 		{"unknown operator", affinity(req("cores", "Near", "8")), node, "F4"},
@@ -52,6 +63,7 @@ func TestRefused(t *testing.T) {
 		{"an empty term matches nothing", cluster.PodClass{Affinity: []cluster.NodeTerm{{}}}, node, "F4"},
 		{"no term matches nothing", cluster.PodClass{Affinity: []cluster.NodeTerm{}}, node, "F4"},
 		{"field", cluster.PodClass{Affinity: []cluster.NodeTerm{{Fields: []cluster.Requirement{req("metadata.name", "In", "n1")}}}}, node, ""},
+		{"field of two names is invalid", cluster.PodClass{Affinity: []cluster.NodeTerm{{Fields: []cluster.Requirement{req("metadata.name", "In", "n1", "n2")}}}}, node, "F4"},
 		{"field of another name", cluster.PodClass{Affinity: []cluster.NodeTerm{{Fields: []cluster.Requirement{req("metadata.name", "NotIn", "n1")}}}}, node, "F4"},
 		{"field that does not exist", cluster.PodClass{Affinity: []cluster.NodeTerm{{Fields: []cluster.Requirement{req("metadata.uid", "In", "n1")}}}}, node, "F4"},
 		{"node name", cluster.PodClass{NodeName: "n1"}, node, ""},
@@ -74,7 +86,27 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestRefusedWords: the words of a refusal do not depend on the order of taints, and say whether a pod is not judged for its size.
+func TestRefusedWords(t *testing.T) {
+	a, b := cluster.Taint{Key: "a", Effect: "NoSchedule"}, cluster.Taint{Key: "b", Effect: "NoSchedule"}
+	for _, taints := range [][]cluster.Taint{{a, b}, {b, a}} {
+		if _, words := Refused(&cluster.PodClass{}, &NodeInfo{Taints: taints}); words != "node(s) had untolerated taint {a: }" {
+			t.Errorf("%v: %s", taints, words)
+		}
+	}
+	for large, want := range map[bool]string{false: "not judged by this version: a, b", true: "not judged, for their size: b"} {
+		if _, words := Refused(&cluster.PodClass{NotUnderstood: []string{"b", "a"}, TooLarge: large}, &NodeInfo{}); words != want {
+			t.Errorf("too large %v: %s", large, words)
+		}
+	}
+}
+
 func TestStartupTaints(t *testing.T) {
+	team, passing := cluster.Taint{Key: "team"}, cluster.Taint{Key: "node.kubernetes.io/not-ready"}
+	if got := WithoutStartupTaints([]cluster.Taint{passing, team}); !slices.Equal(got, []cluster.Taint{team}) {
+		t.Errorf("%v stay", got)
+	}
+
 	for key, want := range map[string]bool{
 		"node.kubernetes.io/not-ready": true, "node.cloudprovider.kubernetes.io/uninitialized": true,
 		"startup-taint.cluster-autoscaler.kubernetes.io/cilium": true, "ToBeDeletedByClusterAutoscaler": true,
@@ -91,9 +123,31 @@ func TestDaemonRunsOn(t *testing.T) {
 	if !DaemonRunsOn(&cluster.PodClass{}, &shape) {
 		t.Error("a DaemonSet pod tolerates what the controller tolerates for it")
 	}
-	shape.Taints = append(shape.Taints, cluster.Taint{Key: "gpu", Effect: "NoSchedule"})
-	if DaemonRunsOn(&cluster.PodClass{}, &shape) {
-		t.Error("a DaemonSet without a toleration does not run on a tainted node")
+	here := NodeInfo{Name: "n", Labels: map[string]string{"disk": "ssd"}}
+	zones := NodeInfo{InZones: []NodeInfo{{Labels: map[string]string{"zone": "a"}}, {Labels: map[string]string{"zone": "b"}}}}
+	selecting := func(key, value string) cluster.PodClass {
+		return cluster.PodClass{NodeSelector: map[string]string{key: value}}
+	}
+	for name, c := range map[string]struct {
+		class cluster.PodClass
+		shape NodeInfo
+		want  bool
+	}{
+		"a taint":                {cluster.PodClass{}, NodeInfo{Taints: []cluster.Taint{{Key: "gpu", Effect: "NoSchedule"}}}, false},
+		"one that evicts":        {cluster.PodClass{}, NodeInfo{Taints: []cluster.Taint{{Key: "gpu", Effect: "NoExecute"}}}, false},
+		"one that only advises":  {cluster.PodClass{}, NodeInfo{Taints: []cluster.Taint{{Key: "gpu", Effect: "PreferNoSchedule"}}}, true},
+		"one that it tolerates":  {cluster.PodClass{Tolerations: []cluster.Toleration{{Key: "gpu", Operator: "Exists"}}}, NodeInfo{Taints: []cluster.Taint{{Key: "gpu", Effect: "NoSchedule"}}}, true},
+		"the node's name":        {cluster.PodClass{NodeName: "n"}, here, true},
+		"another name":           {cluster.PodClass{NodeName: "other"}, here, false},
+		"the node's label":       {selecting("disk", "ssd"), here, true},
+		"another label":          {selecting("disk", "hdd"), here, false},
+		"one of the zones":       {selecting("zone", "b"), zones, true},
+		"another zone":           {selecting("zone", "c"), zones, false},
+		"what no feature judges": {cluster.PodClass{NotUnderstood: []string{"x"}}, here, true},
+	} {
+		if got := DaemonRunsOn(&c.class, &c.shape); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
@@ -209,11 +263,63 @@ func TestShortWords(t *testing.T) {
 	if want := "Too many pods, Insufficient cpu, Insufficient memory, Insufficient nvidia.com/gpu"; rule != RuleResources || words != want {
 		t.Errorf("%s %q, want %q", rule, words, want)
 	}
+	for port, want := range map[int32]string{80: RulePorts, 81: ""} {
+		s := NewDimensions([]cluster.PodClass{{HostPorts: []cluster.HostPort{{Port: 80}}}, {HostPorts: []cluster.HostPort{{Port: port}}, Requests: cluster.Resources{Extended: map[string]int64{"gpu": 0}}}})
+		room := make([]int64, s.Len())
+		s.Capacity(room, cluster.Resources{Pods: 2})
+		binpack.Sub(room, s.Class(0), 1)
+		if rule, words := s.Insufficient(room, s.Class(1)); rule != want || (rule == RulePorts) != (words == "node(s) didn't have free ports for the requested pod ports") {
+			t.Errorf("port %d beside port 80: %s %q", port, rule, words)
+		}
+		if dimensions := map[int32]int{80: fixedDims + 1, 81: fixedDims + 2}[port]; s.Len() != dimensions {
+			t.Errorf("%d dimensions for the ports 80 and %d, and for no gpu", s.Len(), port)
+		}
+	}
 	var rules []string
 	for _, f := range Filters {
 		rules = append(rules, f.Rule)
 	}
 	if !slices.IsSorted(rules) {
 		t.Errorf("filters out of order: %v", rules)
+	}
+}
+
+// TestRequests: other requests leave the ports of a class as they are.
+func TestRequests(t *testing.T) {
+	class := cluster.PodClass{Requests: cluster.Resources{MilliCPU: 1, Memory: 1, EphemeralStorage: 1, Pods: 1, Extended: map[string]int64{"gpu": 1}}, HostPorts: []cluster.HostPort{{Port: 80}}}
+	more := class
+	more.Requests = cluster.Resources{MilliCPU: 2, Memory: 3, EphemeralStorage: 4, Pods: 1, Extended: map[string]int64{"gpu": 5}}
+	s := NewDimensions([]cluster.PodClass{class, more})
+	v := slices.Clone(s.Class(0))
+	if s.Requests(v, more.Requests); !slices.Equal(v, s.Class(1)) {
+		t.Errorf("%v, want %v", v, s.Class(1))
+	}
+}
+
+// TestMatching: what package schedsim asks of the filters' own rules.
+func TestMatching(t *testing.T) {
+	soft := NodeInfo{Taints: []cluster.Taint{{Key: "a", Effect: "PreferNoSchedule"}, {Key: "b", Effect: "PreferNoSchedule"}, {Key: "c", Effect: "NoSchedule"}}}
+	if n := Unpreferred(&cluster.PodClass{Tolerations: []cluster.Toleration{{Key: "a", Operator: "Exists"}}}, &soft); n != 1 {
+		t.Errorf("%d taints are not tolerated and only advise", n)
+	}
+	plain, selecting, terms, tolerant := cluster.PodClass{}, cluster.PodClass{NodeSelector: map[string]string{"a": "b"}}, affinity(req("a", "Exists")), cluster.PodClass{Tolerations: []cluster.Toleration{{Key: "a"}}}
+	for name, c := range map[string]struct {
+		a, b             *cluster.PodClass
+		affinity, taints bool
+		same             bool
+	}{
+		"no affinity is asked for": {&plain, &selecting, false, true, true},
+		"a selector":               {&plain, &selecting, true, false, false},
+		"a term":                   {&plain, &terms, true, false, false},
+		"no taints are asked for":  {&plain, &tolerant, true, false, true},
+		"a toleration":             {&plain, &tolerant, true, true, false},
+		"a class and itself":       {&terms, &terms, true, true, true},
+	} {
+		if same := EligibilityKey(c.a, c.affinity, c.taints) == EligibilityKey(c.b, c.affinity, c.taints); same != c.same {
+			t.Errorf("%s: the same key %v", name, same)
+		}
+	}
+	if EligibilityKey(&plain, true, false) != "" {
+		t.Error("a class that asks nothing of nodes has a key")
 	}
 }

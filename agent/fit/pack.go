@@ -47,9 +47,7 @@ func (b *build) components() {
 	user := make([]int32, len(b.s.claims))
 	for tie := range int32(len(b.first)) {
 		for _, id := range b.incrementsOfClass(tie) {
-			if r := b.byCounter[id].readers; len(r) > 0 {
-				join(tie, r[0])
-			}
+			join(tie, b.byCounter[id].readers[0]) // what nobody reads is not counted
 		}
 		for _, claim := range b.usesOfClass(tie) {
 			if user[claim] == 0 {
@@ -78,7 +76,7 @@ func (s *State) MaxFit(class, node int) int {
 		return 0
 	}
 	row := s.domains[node*len(s.keys):]
-	if len(a.onePod) > 0 || excludesSiblings(s, a.anti, row) || excludesSiblings(s, a.existing, row) {
+	if len(a.onePod) > 0 || excludesSiblings(s, a.anti, row) {
 		return 1
 	}
 	most := int32(math.MaxInt32)
@@ -88,7 +86,8 @@ func (s *State) MaxFit(class, node int) int {
 	return int(most)
 }
 
-// excludesSiblings tells whether the class keeps its own siblings out of a domain of the node.
+// excludesSiblings tells whether the class keeps its own siblings out of a domain of the node. Its own terms say so: whom a
+// term selects as that of an existing pod it also selects as that of an incoming one.
 func excludesSiblings(s *State, list []antiAffinityConstraint, row []int32) bool {
 	for i := range list {
 		if list[i].self && row[s.counters[list[i].counter].key] >= 0 {

@@ -39,8 +39,9 @@ func TestComponents(t *testing.T) {
 		avoids(near(hostKey, in("app", "db"))), named("db"), named("loner"),
 		with(named("a"), func(c *cluster.PodClass) { c.PodAntiAffinity = []cluster.PodTerm{near(hostKey, in("app", "a"))} }),
 		with(named("b"), func(c *cluster.PodClass) { c.PodAffinity = []cluster.PodTerm{near(hostKey, in("app", "a"))} }),
+		mounts(cluster.Volume{Claim: "n/c", OnePod: true}), mounts(cluster.Volume{Claim: "n/c"}), mounts(cluster.Volume{Claim: "n/d", OnePod: true}),
 	}, nil)
-	want := []int{0, 0, -1, 3, 3}
+	want := []int{0, 0, -1, 3, 3, 5, 5, 7}
 	for i := range want {
 		if s.Component(i) != want[i] {
 			t.Errorf("class %d is of component %d, want %d", i, s.Component(i), want[i])
@@ -78,6 +79,13 @@ func TestMost(t *testing.T) {
 		if got := s.MaxFit(0, a1); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
+	}
+	// A term that selects its own pod by a namespaceSelector, as kube-scheduler holds it against a namespace with labels.
+	wide := cluster.PodTerm{TopologyKey: hostKey, Selector: in("app", "me"), NamespaceSelector: &cluster.Selector{Requirements: []cluster.Requirement{req("team", "DoesNotExist")}}}
+	far := NewState([]cluster.PodClass{avoids(wide)}, []cluster.Namespace{{Name: "n", Labels: map[string]string{"team": "x"}}})
+	far.AddNode(tableNodes()[a1], nil)
+	if got := far.MaxFit(0, 0); got != 1 {
+		t.Errorf("a pod that keeps off its own, by labels that its namespace does not have: %d", got)
 	}
 	alone := NewState([]cluster.PodClass{even(1, 0)}, nil)
 	alone.AddNode(tableNodes()[a1], nil)
@@ -125,9 +133,9 @@ func TestLeastFar(t *testing.T) {
 }
 
 func TestTerms(t *testing.T) {
-	me := avoids(near(hostKey, in("app", "me")))
-	me.Spread = []cluster.Spread{{TopologyKey: zoneKey, MaxSkew: 2, MinDomains: 3, Selector: in("app", "me")}}
-	me.PodAffinity = []cluster.PodTerm{near(zoneKey, in("app", "db"))}
+	me := avoids(near(hostKey, in("app", "me")), near(hostKey, in("app", "me"))) // a term that is said twice is one
+	me.Spread = []cluster.Spread{{TopologyKey: zoneKey, MaxSkew: 2, MinDomains: 3, Selector: in("app", "me"), HonorTaints: true}}
+	me.PodAffinity = []cluster.PodTerm{near(zoneKey, in("app", "db")), near(zoneKey, in("app", "db"))}
 	s := NewState([]cluster.PodClass{me, named("db")}, nil)
 	for _, shape := range tableNodes() {
 		s.AddNode(shape, nil)
@@ -152,7 +160,7 @@ func TestTerms(t *testing.T) {
 	if s.Count(company, zoneB) != 2 || s.counters[company.counter].sum != 2 || s.Count(company, s.DomainOf(company, a1)) != 0 || s.DomainOf(company, bare) != -1 {
 		t.Error("company is counted wrongly")
 	}
-	if least, domains := leastOf(s, even); least != 0 || domains != 2 || !s.Counts(even, template) || s.Counts(even, bare) {
+	if least, domains := leastOf(s, even); least != 0 || domains != 2 || !s.Counts(even, template) || s.Counts(even, bare) || !s.Counts(company, a1) || s.Counts(company, bare) || s.Counts(even, b1) || !s.Counts(company, b1) {
 		t.Errorf("least %d of %d", least, domains)
 	}
 }

@@ -75,9 +75,10 @@ func (s *State) move(c *counter, from, to int32) {
 		if to < lowCounts {
 			l.hist[to]++
 		}
-		if l.nonZero == 0 || to < l.min {
+		if l.nonZero == 0 {
 			l.min = to
 		}
+		l.min = min(l.min, to)
 		l.nonZero++
 	}
 	if from > 0 {

@@ -39,12 +39,8 @@ type namespaceSet map[string]map[string]string
 // mergeAffinityTermNamespacesIfNotEmpty empties the selector of a copy. The oracle
 // found it.)
 func (m *matcher) takes(c *cluster.PodClass, known namespaceSet, existing bool) bool {
-	if !slices.Contains(m.namespaces, c.Namespace) {
-		labels, has := known[c.Namespace]
-		wide := (existing || has) && selects(m.wide, labels)
-		if !wide && (existing || !selects(m.wide, nil)) {
-			return false
-		}
+	if !slices.Contains(m.namespaces, c.Namespace) && !selects(m.wide, known[c.Namespace]) && (existing || !selects(m.wide, nil)) {
+		return false
 	}
 	return selects(m.selector, c.Labels)
 }

@@ -119,9 +119,7 @@ func (s *State) AddNode(shape *NodeInfo, volumeLimits map[string]int64) int {
 		s.log = append(s.log, change{kind: changeNode})
 	}
 	for _, class := range shape.Daemons {
-		if len(s.incrementsOf(class)) > 0 {
-			s.Put(class, node, 1)
-		}
+		s.Put(class, node, 1)
 	}
 	return node
 }
@@ -132,9 +130,6 @@ func (s *State) shapeID(shape *NodeInfo) int32 {
 		return id
 	}
 	id := int32(len(s.shapes))
-	if s.shapeIDs == nil {
-		s.shapeIDs = map[*NodeInfo]int32{}
-	}
 	s.shapeIDs[shape] = id
 	s.shapes = append(s.shapes, shape)
 	at := len(s.shapeDomains)

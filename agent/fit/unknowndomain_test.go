@@ -20,6 +20,10 @@ func TestUnknownDomain(t *testing.T) {
 			t.Errorf("anti-affinity on %s, node %q: known %v, want %v", c.key, c.node, got, c.want)
 		}
 	}
+	several := avoids(near("rack", in("app", "me")), near("aisle", in("app", "me")), near("room", in("app", "me")))
+	if got := UnknownDomain(&several, &NodeInfo{Labels: labels}); got != "aisle" {
+		t.Errorf("%q is the first of three keys by name, want aisle", got)
+	}
 	term := near("rack", in("app", "me"))
 	class := cluster.PodClass{PodAffinity: []cluster.PodTerm{term}, PodAntiAffinity: []cluster.PodTerm{near("building", in("app", "me"))}}
 	if got := UnknownDomain(&class, &NodeInfo{Labels: labels}); got != "building" {

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -32,7 +33,7 @@ func (b *build) volumes() {
 		for j := range volumes {
 			v := &volumes[j]
 			b.volume(tie, v)
-			if id, ok := only[v.Claim]; ok && v.Claim != "" {
+			if id, ok := only[v.Claim]; ok {
 				if v.OnePod {
 					a := b.volumesOf(tie)
 					a.onePod = append(a.onePod, id)
@@ -45,14 +46,12 @@ func (b *build) volumes() {
 }
 
 func (b *build) volume(tie int32, v *cluster.Volume) {
-	if v.Refused != "" && b.constraintsFor(tie).refused == "" {
-		b.volumesOf(tie).refused = v.Refused
-	}
+	a := b.volumesOf(tie)
+	a.refused = cmp.Or(a.refused, v.Refused)
 	if v.Affinity != nil || v.Topologies != nil || len(v.Zones) > 0 {
-		a := b.volumesOf(tie)
 		a.volumes = append(a.volumes, v)
 	}
-	if v.Driver == "" || v.Handle == "" || b.scope.NoLimits {
+	if v.Handle == "" || b.scope.NoLimits {
 		return
 	}
 	driver, fresh := b.intern(cluster.AppendString(append(b.buf[:0], 'd'), v.Driver), len(b.drivers))
@@ -63,7 +62,7 @@ func (b *build) volume(tie int32, v *cluster.Volume) {
 	if fresh {
 		b.driverOf = append(b.driverOf, driver)
 	}
-	if a := b.volumesOf(tie); !slices.Contains(a.attaches, handle) {
+	if !slices.Contains(a.attaches, handle) {
 		a.attaches = append(a.attaches, handle)
 	}
 }
@@ -89,9 +88,9 @@ func (s *State) putVolumes(class, node, n int) {
 		}
 		count := &s.attached[node*len(s.drivers)+int(s.driverOf[handle])]
 		switch {
-		case before == 0 && after != 0:
+		case before == 0:
 			*count++
-		case before != 0 && after == 0:
+		case after == 0:
 			*count--
 		}
 	}
@@ -127,10 +126,10 @@ func (s *State) attachable(a *constraints, node int) bool {
 	for i, handle := range a.attaches {
 		driver := s.driverOf[handle]
 		limit := s.limits[node*len(s.drivers)+int(driver)]
-		if limit < 0 || slices.ContainsFunc(a.attaches[:i], func(h int32) bool { return s.driverOf[h] == driver }) {
-			continue // the driver is judged at its first handle
+		if limit < 0 {
+			continue
 		}
-		brings := int64(0)
+		brings := int64(0) // at the first handle of the driver all that it brings
 		for _, h := range a.attaches[i:] {
 			if s.driverOf[h] == driver && s.handles[uint64(node)<<32|uint64(h)] == 0 {
 				brings++
@@ -253,9 +252,9 @@ func zoneMatches(z *cluster.Requirement, labels map[string]string) bool {
 	}
 	value, has := labels[z.Key]
 	if !has {
-		value, has = labels[zoneLabels[known][1]]
+		value = labels[zoneLabels[known][1]] // or none, which no readable zone is
 	}
-	return has && slices.ContainsFunc(z.Values, func(zones string) bool { return zoneAmong(zones, value) })
+	return slices.ContainsFunc(z.Values, func(zones string) bool { return zoneAmong(zones, value) })
 }
 
 // zonesReadable: a label with an empty zone in it is ignored (LabelZonesToSet).
