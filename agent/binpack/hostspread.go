@@ -24,7 +24,7 @@ type HostSpread struct {
 // many. Every machine gets the same m pods first, and the rest is packed into what is
 // left of so many machines. It costs, for each try, the items times the machines, and the pods.
 func (p *Problem) PackHostSpread(lv *HostSpread, below int) (Packing, bool) {
-	if lv == nil || p.Empty == nil {
+	if lv == nil {
 		return Packing{}, false
 	}
 	wide := *p
@@ -33,14 +33,11 @@ func (p *Problem) PackHostSpread(lv *HostSpread, below int) (Packing, bool) {
 		wide.Empty[j] = math.MaxInt32
 	}
 	n := max(wide.LowerBound(), 1)
-	var loads []Item
+	loads := make([]Item, len(p.Items))
 	spent := 0
 	for range hostSpreadTries {
 		if spent += p.looks(n); n >= below || n > p.Limit || spent > hostSpreadLooks {
 			break
-		}
-		if loads == nil {
-			loads = make([]Item, len(p.Items))
 		}
 		if k, ok := p.packHostSpreadOn(lv, n, loads); ok {
 			return k, true
@@ -104,17 +101,12 @@ func (p *Problem) raiseMinimum(lv *HostSpread, x, j, n int, base []int) (level i
 		return 0, false
 	}
 	for level < need {
-		best := -1
-		for i := range p.Items {
-			if l := &p.Items[i]; l.Fresh && l.Size[j] > 0 && l.Count >= n && (best < 0 || l.Count > p.Items[best].Count) {
-				best = i
-			}
-		}
-		if best < 0 {
+		i := slices.IndexFunc(p.Items, func(l Item) bool { return l.Fresh && l.Size[j] > 0 && l.Count >= n })
+		if i < 0 {
 			return 0, false
 		}
-		p.Items[best].Count -= n
-		base[best]++
+		p.Items[i].Count -= n
+		base[i]++
 		level++
 	}
 	return level, true

@@ -20,13 +20,7 @@ type Amount struct {
 
 // NewItem is an item of a size, without pods.
 func NewItem(size []int64) Item {
-	dimensions := 0
-	for _, n := range size {
-		if n > 0 {
-			dimensions++
-		}
-	}
-	l := Item{Size: size, Amounts: make([]Amount, 0, dimensions)}
+	l := Item{Size: size}
 	for j, n := range size {
 		if n > 0 {
 			l.Amounts = append(l.Amounts, Amount{j, n})

@@ -30,7 +30,7 @@ func (p *Problem) LowerBound() (need int) {
 	}
 	p.takeOpen(want)
 	for j, n := range want {
-		if n > 0 && p.Empty[j] > 0 {
+		if p.Empty[j] > 0 {
 			need = max(need, int((n+p.Empty[j]-1)/p.Empty[j]))
 		}
 		need = max(need, big[j])

@@ -27,16 +27,11 @@ func (p *Problem) weights() []float64 {
 }
 
 // The orders in which first fit is tried: by largest share, by the sum of the shares of
-// cpu and memory, which is Cluster Autoscaler's, by that of all shares, by shares weighted
-// with how scarce each dimension is, and by cpu and by memory.
+// cpu and memory, which is Cluster Autoscaler's, and by shares weighted with how scarce each dimension is.
 const (
 	ByShare = iota
 	ByPair
-	BySum
 	byScarcity
-	ByCPU
-	ByMemory
-	orderings
 )
 
 // Order sorts the items, the first to be placed first.
@@ -44,9 +39,6 @@ func (p *Problem) Order(by int) []int {
 	order := make([]int, len(p.Items))
 	for i := range order {
 		order[i] = i
-	}
-	if len(order) == 1 {
-		return order
 	}
 	w := p.weights()
 	if by == byScarcity {
@@ -65,13 +57,7 @@ func (p *Problem) Order(by int) []int {
 		keys[i] = itemKey{orderKey(by, &p.Items[i], w), i}
 	}
 	slices.SortFunc(keys, func(a, b itemKey) int { // equal ones stay as they come
-		switch {
-		case a.key > b.key:
-			return -1
-		case a.key < b.key:
-			return 1
-		}
-		return cmp.Compare(a.item, b.item)
+		return cmp.Or(cmp.Compare(b.key, a.key), cmp.Compare(a.item, b.item))
 	})
 	for n := range keys {
 		order[n] = keys[n].item
@@ -92,10 +78,6 @@ func orderKey(by int, l *Item, w []float64) (key float64) {
 		}
 	case ByPair:
 		key = float64(float64(size[0])*w[0]) + float64(float64(size[1])*w[1])
-	case ByCPU:
-		key = float64(size[0]) * w[0]
-	case ByMemory:
-		key = float64(size[1]) * w[1]
 	default:
 		for _, x := range l.Amounts {
 			key += float64(float64(x.N) * w[x.Dimension])
@@ -104,7 +86,7 @@ func orderKey(by int, l *Item, w []float64) (key float64) {
 	return key
 }
 
-// byClassPriority is the order by share, within falling priority; nil: all items have the same priority.
+// byClassPriority is the order by share, within falling priority; nil, so that nothing is placed: all items have the same priority.
 func (p *Problem) byClassPriority() []int {
 	if !slices.ContainsFunc(p.Items, func(l Item) bool { return l.Prio != p.Items[0].Prio }) {
 		return nil

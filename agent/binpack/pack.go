@@ -1,6 +1,9 @@
 package binpack
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Problem is one problem for the packer: put the items into the open bins first and
 // into as few fresh bins as possible, never more than limit.
@@ -49,14 +52,14 @@ func (k *Packing) Unplaced() int {
 // Pack answers a problem by first fit decreasing in a few orders, and in the first of them by fair shares of the bins
 // too. The first answer that comes close to the lower bound is taken: a longer search would pack more tightly, but
 // kube-scheduler does not bind that tightly.
-// It costs, for each of up to nine packings, the items times the bins of different content.
+// It costs, for each of up to six packings, the items times the bins of different content.
 func Pack(p *Problem) Packing {
 	if len(p.Items) == 0 {
 		return Packing{}
 	}
 	bound := p.LowerBound()
 	var best Packing
-	if p.Empty != nil && len(p.Items)*min(bound, p.Limit) > manyLooks {
+	if len(p.Items)*min(bound, p.Limit) > manyLooks {
 		best = p.packBinByBin()
 	} else {
 		best = p.tryOrders(bound)
@@ -69,31 +72,32 @@ func Pack(p *Problem) Packing {
 
 // tryOrders is the best answer of all orders, or the first that is close enough to the bound.
 func (p *Problem) tryOrders(bound int) (best Packing) {
-	enough, huge := p.tolerance(bound), len(p.Items)*len(p.Open) > hugeOpenLooks
+	best = p.FirstFit(p.Order(ByShare))
 	keep := func(k Packing) {
-		if best.Left == nil || k.better(&best) {
+		if k.better(&best) {
 			best = k
 		}
 	}
-	for i := range orderings {
-		keep(p.FirstFit(p.Order(i)))
-		for _, slack := range fairShareSlacks {
-			if i > 0 || best.Unplaced() == 0 && best.Bins <= enough || huge || p.looks(best.Bins) > hugeLooks {
-				break
-			}
-			if k, ok := p.packFairShare(slack); ok {
-				keep(k)
-			}
+	enough, huge := p.tolerance(bound), len(p.Items)*len(p.Open) > hugeOpenLooks
+	done := func() bool {
+		return best.Unplaced() == 0 && best.Bins <= enough || huge || p.looks(best.Bins) > hugeLooks
+	}
+	for _, slack := range fairShareSlacks {
+		if done() {
+			break
 		}
-		if i < ByPair && best.Bins > bound {
-			continue // nobody is to buy more than Cluster Autoscaler's rule would
-		}
-		if best.Unplaced() == 0 && best.Bins <= enough || huge || p.looks(best.Bins) > hugeLooks {
-			return best
+		if k, ok := p.packFairShare(slack); ok {
+			keep(k)
 		}
 	}
-	if order := p.byClassPriority(); order != nil { // headroom is behind all pods, as where the model binds
-		keep(p.FirstFit(order))
+	if best.Bins > bound || !done() { // nobody is to buy more than Cluster Autoscaler's rule would
+		keep(p.FirstFit(p.Order(ByPair)))
+	}
+	if !done() {
+		keep(p.FirstFit(p.Order(byScarcity)))
+	}
+	if !done() { // headroom is behind all pods, as where the model binds
+		keep(p.FirstFit(p.byClassPriority()))
 	}
 	return best
 }
@@ -127,10 +131,7 @@ func (p *Problem) tolerance(bound int) int {
 }
 
 func (k *Packing) better(than *Packing) bool {
-	if a, b := k.Unplaced(), than.Unplaced(); a != b {
-		return a < b
-	}
-	return k.Bins < than.Bins
+	return cmp.Or(cmp.Compare(k.Unplaced(), than.Unplaced()), cmp.Compare(k.Bins, than.Bins)) < 0
 }
 
 func (p *Problem) start() (k Packing) {
@@ -202,16 +203,12 @@ func (k *Packing) pourAll(i int, l *Item) {
 	}
 }
 
-// pour puts what is left of an item into the equal bins at b and returns the index of
+// pour puts what is left of an item into the equal bins at b, which have room for one, and returns the index of
 // the last entry that these bins now take. No entry shares its room or its portions with
 // another one.
 func (k *Packing) pour(b, i int, l *Item) int {
 	src := &k.Fresh[b]
-	per := l.MaxFit(src.Room)
-	if per == 0 {
-		return b
-	}
-	per = min(per, k.Left[i])
+	per := min(l.MaxFit(src.Room), k.Left[i])
 	full := min(src.Times, k.Left[i]/per)
 	k.Left[i] -= full * per
 	rest := src.Times - full
@@ -262,10 +259,7 @@ func (f *FreshBins) put(i, n int, l *Item) {
 func (p *Problem) openFresh(k *Packing, i int) {
 	l := &p.Items[i]
 	per := l.MaxFit(p.Empty)
-	if per == 0 || k.Left[i] == 0 {
-		return
-	}
-	for k.Left[i] > 0 && k.Bins < p.Limit {
+	for per > 0 && k.Left[i] > 0 && k.Bins < p.Limit {
 		n := min(per, k.Left[i])
 		times := min(k.Left[i]/n, p.Limit-k.Bins)
 		e := FreshBins{Times: times, Room: slices.Clone(p.Empty), Portions: []Portion{{i, n}}}

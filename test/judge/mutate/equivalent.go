@@ -87,6 +87,14 @@ var Equivalent = map[string]map[string]string{
 		`reasons.go Reason: always r.reasons == nil`:             "the reason is worked out again: it only costs time",
 		`reasons.go Reason: always !x.known`:                     "as above",
 	},
+	"agent/binpack": {
+		`binbybin.go seek: always x.at < len(x.items) && x.shares[x.at] > most`: "the search finds the same place: it only costs time",
+		`binbybin.go seek: always x.shares[x.at] > most`:                        "as above",
+		`binbybin.go seek: edge x.shares[x.at] > most`:                          "as above",
+		`pack.go tryOrders: always best.Bins > bound || !done()`:                "no answer has fewer bins than the bound: it only costs time",
+		`pack.go tryOrders: edge best.Bins > bound`:                             "as above",
+		`pack.go pourAll: never room[lacks] < least && least > 0`:               "the bins are looked at one by one: it only costs time",
+	},
 	"agent/fit": {
 		`compile.go key: always fresh`:                       "an entry that nothing refers to: it only costs memory",
 		`compile.go matcher: always fresh`:                   "as above",
