@@ -30,17 +30,14 @@ const (
 // LearnOutcomes takes in what became of the last Plan. Reading an outcome twice changes
 // nothing.
 func (w *State) LearnOutcomes() {
-	outcomes := w.Snapshot.Outcomes
-	if len(outcomes) > 1 {
-		outcomes = slices.Clone(outcomes)
-		slices.SortFunc(outcomes, func(a, b cluster.Outcome) int {
-			return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Error, b.Error), cmp.Compare(a.To, b.To))
-		})
-	}
+	outcomes := slices.Clone(w.Snapshot.Outcomes)
+	slices.SortFunc(outcomes, func(a, b cluster.Outcome) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Error, b.Error), cmp.Compare(a.To, b.To))
+	})
 	for _, o := range outcomes {
 		switch {
 		case o.Action == "grow" && o.Error == "":
-			if old, ok := w.Next.Resized[o.Group]; !ok || old.At.Before(o.At) {
+			if w.Next.Resized[o.Group].At.Before(o.At) {
 				Set(&w.Next.Resized, o.Group, decision.Resized{To: o.To, At: o.At})
 			}
 		case o.Action == "grow":
@@ -57,8 +54,7 @@ func (w *State) LearnOutcomes() {
 				r.To--
 				w.Next.Resized[o.Group] = r
 			}
-		case o.Action == "terminate" && o.Kind == kindBusy:
-		case o.Action == "terminate":
+		case o.Action == "terminate" && o.Kind != kindBusy:
 			w.Postpone(o.At.Add(w.Policy.DelayAfterFailure))
 		}
 	}
@@ -93,8 +89,8 @@ func (w *State) Account() {
 // accountLag counts a target that was asked for and that reads do not show yet. One
 // that they have shown, and no longer show, was lowered by somebody else.
 func (w *State) accountLag(g *Group) {
-	r, ok := w.Next.Resized[g.ID]
-	if !ok || w.Reached(r.At.Add(lagFor)) {
+	r := w.Next.Resized[g.ID]
+	if w.Reached(r.At.Add(lagFor)) {
 		return
 	}
 	switch {
@@ -105,7 +101,7 @@ func (w *State) accountLag(g *Group) {
 		delete(w.Next.Resized, g.ID)
 		return
 	}
-	if g.CorrectedTarget < r.To && !r.Seen.IsZero() {
+	if g.CorrectedTarget < r.To {
 		w.WakeAt(r.Seen.Add(lagSeen))
 	}
 	g.CorrectedTarget = max(g.CorrectedTarget, r.To)
