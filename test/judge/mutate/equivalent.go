@@ -87,6 +87,14 @@ var Equivalent = map[string]map[string]string{
 		`reasons.go Reason: always r.reasons == nil`:             "the reason is worked out again: it only costs time",
 		`reasons.go Reason: always !x.known`:                     "as above",
 	},
+	"agent/plan/internal/round": {
+		`beingremoved.go WaitsFor: never len(w.Snapshot.Classes[class].Spread) == 0`: "no node is counted by a constraint that is not there: it only saves time",
+		`bookkeeping.go Remember: always len(w.Memory.Deleted) > 0`:                  "what is shown is looked at for nothing: it only costs time",
+		`bookkeeping.go Remember: edge len(w.Memory.Deleted) > 0`:                    "as above",
+		`nodes.go Takes: always (*rows)[kind] == nil`:                                "the answer is worked out again: it only costs time",
+		`nodes.go Takes: always *known == 0`:                                         "as above",
+		`nodes.go Takes: edge *known > 0`:                                            "the answer is 1 or -1 here",
+	},
 	"agent/binpack": {
 		`binbybin.go seek: always x.at < len(x.items) && x.shares[x.at] > most`: "the search finds the same place: it only costs time",
 		`binbybin.go seek: always x.shares[x.at] > most`:                        "as above",

@@ -25,9 +25,12 @@ func (w *State) interrupted(n *cluster.Node, g *Group, in *cluster.Instance) boo
 func (w *State) releaseInterrupted() {
 	t := &w.Cache.instances
 	for k, i := range t.order {
-		n := w.Snapshot.Nodes[i]
-		gone := t.inst[k] != nil && t.inst[k].Phase == cluster.PhaseGone && !n.ControlPlane && w.Snapshot.Stale == ""
-		if t.inst[k] == nil || !gone && !w.interrupted(n, &w.Groups[t.group[k]], t.inst[k]) {
+		n, in := w.Snapshot.Nodes[i], t.inst[k]
+		if in == nil {
+			continue
+		}
+		gone := in.Phase == cluster.PhaseGone && !n.ControlPlane && w.Snapshot.Stale == ""
+		if !gone && !w.interrupted(n, &w.Groups[t.group[k]], in) {
 			continue
 		}
 		if w.interruptedNodes == nil {

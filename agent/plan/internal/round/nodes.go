@@ -179,7 +179,7 @@ func (w *State) whyOut(n *Node) (rule, why string) {
 	switch {
 	case n.Deleting:
 		return decision.RuleNotOurs, "node(s) are being deleted"
-	case ToBeDeleted(n.Node):
+	case n.Facts.ToBeDeleted && !n.Facts.CordonedByUs:
 		return decision.RuleNotOurs, "node(s) are marked for deletion by somebody else"
 	case n.Ready != cluster.StatusTrue:
 		return decision.RuleUnready, "node(s) were not ready"
