@@ -96,8 +96,5 @@ func (w *State) unusable(n *Node) bool {
 // UsableSince is since when kube-scheduler can use a node: it is Ready, and what was passing at its
 // start has passed.
 func (w *State) UsableSince(n *Node) time.Time {
-	if start, known := w.Next.Starting[n.Name]; known {
-		return Later(n.ReadySince, start.Passed)
-	}
-	return n.ReadySince
+	return Later(n.ReadySince, w.Next.Starting[n.Name].Passed)
 }

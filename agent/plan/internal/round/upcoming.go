@@ -11,21 +11,15 @@ import (
 
 // CountOrphanedUpcoming counts the machines that are upcoming and of which the memory does not say which pods they were bought for.
 func (w *State) CountOrphanedUpcoming() {
-	var joined []int // by group: machines that are Nodes and that kube-scheduler cannot use yet
+	joined := make([]int, len(w.Groups)) // machines that are Nodes and that kube-scheduler cannot use yet
 	for k := range w.Nodes {
-		if n := &w.Nodes[k]; n.Group >= 0 && n.State == StateUpcoming && w.unusable(n) {
-			if joined == nil {
-				joined = make([]int, len(w.Groups))
-			}
+		if n := &w.Nodes[k]; n.State == StateUpcoming && w.unusable(n) {
 			joined[n.Group]++
 		}
 	}
 	for i := range w.Groups {
 		g := &w.Groups[i]
-		n := max(g.Upcoming-g.replaced, 0)
-		if joined != nil {
-			n += joined[i]
-		}
+		n := max(g.Upcoming-g.replaced, 0) + joined[i]
 		if n == 0 {
 			continue
 		}
@@ -47,7 +41,7 @@ func (w *State) hasReservation(id cluster.GroupID) bool {
 func (w *State) JustReady() (out []int) {
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
-		if since := w.UsableSince(n); n.State == StateReady && !since.IsZero() && !w.Reached(since.Add(SchedulerRetry)) {
+		if since := w.UsableSince(n); n.State == StateReady && !w.Reached(since.Add(SchedulerRetry)) {
 			out = append(out, i)
 		}
 	}
@@ -114,9 +108,6 @@ func (w *State) withNewMachines() []bool {
 // ReservedTo is the group that an earlier round counted a pod on; empty: none.
 func (w *State) ReservedTo(key cluster.PodKey) cluster.GroupID {
 	if w.reservedGroup == nil {
-		if len(w.Memory.Reservations) == 0 {
-			return ""
-		}
 		w.reservedGroup = w.Memory.Reservations.ByPod()
 	}
 	return w.reservedGroup[key]
