@@ -25,17 +25,14 @@ type HeadroomPieces struct {
 	name         string
 }
 
-// OpenHeadroom adds a class for every headroom that is open now. The Snapshot is not
-// changed: the world looks at a copy with a longer list.
+// OpenHeadroom adds a class for every headroom that is open now, to the list of the round's own Snapshot.
 func (w *State) OpenHeadroom() {
 	list := slices.Clone(w.Policy.Headroom)
 	slices.SortStableFunc(list, func(a, b cluster.Headroom) int { return strings.Compare(a.Name, b.Name) })
 	for i := range list {
 		h := &list[i]
 		open, next := h.Open(w.Now)
-		if !next.IsZero() {
-			w.WakeAt(next)
-		}
+		w.WakeAt(next)
 		if !open || h.Count <= 0 {
 			continue
 		}
@@ -53,10 +50,8 @@ func (w *State) OpenHeadroom() {
 				piece.Tolerations = append(slices.Clip(piece.Tolerations), cluster.Toleration{Key: t.Key, Operator: "Equal", Value: t.Value, Effect: t.Effect})
 			}
 		}
-		if len(w.headrooms) == 0 {
-			own := *w.Snapshot
-			own.Classes = slices.Clip(slices.Clone(own.Classes))
-			w.Snapshot = &own
+		if len(w.headrooms) == 0 { // the list that was handed in is not written to
+			w.Snapshot.Classes = slices.Clip(w.Snapshot.Classes)
 		}
 		w.Snapshot.Classes = append(w.Snapshot.Classes, piece)
 		w.headrooms = append(w.headrooms, HeadroomPieces{len(w.Snapshot.Classes) - 1, min(h.Count, headroomPods), h.Name})
@@ -74,10 +69,7 @@ func (w *State) freeMachine(g *Group) cluster.Resources {
 	out := cluster.Resources{MilliCPU: int64(float64(max(r.MilliCPU, 0)) * headroomShare), Memory: int64(float64(max(r.Memory, 0)) * headroomShare), Pods: 1}
 	for name, n := range r.Extended {
 		if n > 0 {
-			if out.Extended == nil {
-				out.Extended = make(map[string]int64)
-			}
-			out.Extended[name] = n
+			Set(&out.Extended, name, n)
 		}
 	}
 	return out

@@ -171,11 +171,7 @@ func (w *State) Template(g *Group) ([]int64, *fit.NodeInfo) {
 }
 
 func (w *State) Held(kind, name, rule, format string, args ...any) {
-	why := format
-	if len(args) > 0 {
-		why = fmt.Sprintf(format, args...)
-	}
-	w.HeldWhy(kind, name, rule, why)
+	w.HeldWhy(kind, name, rule, fmt.Sprintf(format, args...))
 }
 
 // HeldWhy is hold for words that are ready.
