@@ -16,10 +16,11 @@ BENCH ?= .
 # in generated code (G103), counts that fit (G115) and files that the operator names (G304, G703).
 GOSEC_WITHOUT := G101,G103,G104,G115,G304,G703
 KUBERNETES ?= 1.30 1.31 1.32 1.33 1.34 1.35 1.36
+FROM ?= 1.35
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check audit test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-systemd e2e-ca-example versions prices bench fuzz dist image clean e2e-page release e2e-release
+.PHONY: help build man generate check audit test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions prices bench fuzz dist image clean e2e-page release e2e-release
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -112,11 +113,15 @@ e2e-versions: ## each minor of Kubernetes that user data is made for (KUBERNETES
 
 e2e-leader: ## a real leader: a systemd container runs what leader-config prints, with real kubeadm init, the agent is installed on it and makes a real worker come (as root; the builds of e2e-worker once, then 4 minutes)
 	sh test/suite/worker/install.sh
-	cd test && AUTOSCALER_TEST_LEADER=1 $(GO) test ./suite/leader -skip TestHA -count=1 -v -timeout 30m
+	cd test && AUTOSCALER_TEST_LEADER=1 $(GO) test ./suite/leader -skip 'TestHA|TestUpgrade' -count=1 -v -timeout 30m
 
 e2e-ha: ## three leaders: systemd containers with real kubeadm behind one endpoint; init, two joins, a worker by user data; the acting agent is killed in the middle of a token, a purchase, an approval and a drain; one leader is replaced, two are lost (as root; the builds of e2e-worker once, then 10 minutes)
 	sh test/suite/worker/install.sh
 	cd test && AUTOSCALER_TEST_LEADER=1 $(GO) test ./suite/leader -run TestHA -count=1 -v -timeout 40m
+
+e2e-upgrade: ## the way of docs/upgrade.md: two leaders and a worker of Kubernetes FROM (1.35) in systemd containers; real kubeadm upgrade plan, apply and node; a worker with the newer kubelet takes the place of the old one (as root; the builds of e2e-worker and 5 minutes of CPU for the minor once, then 5 minutes)
+	sh test/suite/worker/install.sh
+	cd test && AUTOSCALER_TEST_LEADER=1 AUTOSCALER_TEST_KUBERNETES=$(FROM) $(GO) test ./suite/leader -run TestUpgradeByKubeadm -count=1 -v -timeout 40m
 
 versions: ## renew userdata/versions.txt from the publishers' own checksum files (VERSIONS="kubelet=v1.36.5 kubeadm=v1.36.5 ..." adds some); needs the internet
 	cd test && $(GO) run ./cmd/versions -table ../userdata/versions.txt $(VERSIONS)

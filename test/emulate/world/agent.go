@@ -22,9 +22,9 @@ const stopLimit = 90 * time.Second
 
 // BuildAgent builds the product's binary from the module that this test module
 // stands in.
-func BuildAgent(ctx context.Context, to string) error {
+func BuildAgent(ctx context.Context, to string, flags ...string) error {
 	_, here, _, _ := runtime.Caller(0)
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", to, "./cmd/autoscaler-agent")
+	build := exec.CommandContext(ctx, "go", append(append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", to}, flags...), "./cmd/autoscaler-agent")...)
 	build.Dir = filepath.Join(filepath.Dir(here), "..", "..", "..")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -8,6 +8,9 @@
 // prints, and kills the acting agent in the middle of its work; docs/ha.md's own commands replace
 // one leader and go on after the loss of two.
 //
+// TestUpgradeByKubeadm (make e2e-upgrade) upgrades two leaders with docs/upgrade.md's own commands, and the agent's worker
+// after them.
+//
 // It runs only where AUTOSCALER_TEST_LEADER is set (make e2e-leader), as root, in a network
 // namespace of its own; each container has one as well. The containers are those of
 // test/suite/worker.

@@ -40,6 +40,7 @@ type ha struct {
 	leaders []*worker.Container // by number
 	joins   int                 // so far: no two containers have one name
 	api     kubernetes.Interface
+	set     string // flags of install for what the test sets besides
 }
 
 func (h *ha) name(n int) string { return fmt.Sprintf("cp-%d", n+1) }
@@ -193,7 +194,7 @@ func (h *ha) installOn(t *testing.T, n int) {
 			t.Fatal(err)
 		}
 		line += " --set AUTOSCALER_PROVIDER=asg --set AUTOSCALER_AWS_CLUSTER_NAME=" + world.ClusterName + " --set AUTOSCALER_AWS_REGION=" + h.cloud.Region() +
-			" --set AUTOSCALER_OBSERVE_SLOW=5s --set AUTOSCALER_SCALING_UNNEEDED_FOR=5s --set AUTOSCALER_SCALING_DELAY_AFTER_ADD=5s --set AUTOSCALER_NODECLEANER_OBSERVE_FIRST=0s --set AUTOSCALER_NODECLEANER_SIGHT_INTERVAL=1s"
+			" --set AUTOSCALER_OBSERVE_SLOW=5s --set AUTOSCALER_SCALING_UNNEEDED_FOR=5s --set AUTOSCALER_SCALING_DELAY_AFTER_ADD=5s --set AUTOSCALER_NODECLEANER_OBSERVE_FIRST=0s --set AUTOSCALER_NODECLEANER_SIGHT_INTERVAL=1s" + h.set
 	}
 	out, err := c.Run(t.Context(), "sh", "-c", "export HOME=/root; "+line+" 2>&1")
 	t.Logf("install on %s: %v\n%s", h.name(n), err, out)

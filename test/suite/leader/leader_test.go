@@ -323,10 +323,10 @@ func (r *rig) ready(t *testing.T, api kubernetes.Interface, name string) {
 	})
 }
 
-// grow renders the workers' user data on the leader and makes a pod that has no room.
-func (r *rig) grow(t *testing.T, c *worker.Container, api kubernetes.Interface) aws.Instance {
+// userData renders the workers' user data on the leader and puts it into the launch template.
+func (r *rig) userData(t *testing.T, c *worker.Container) {
 	t.Helper()
-	hook, err := os.ReadFile(r.hook(t, "10.244.1.0/24", []string{archive(r.sandbox), archive(workImage)}))
+	hook, err := os.ReadFile(r.hook(t, "10.244.1.0/24", append([]string{archive(workImage)}, r.sandbox...)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,6 +343,12 @@ func (r *rig) grow(t *testing.T, c *worker.Container, api kubernetes.Interface) 
 		t.Fatal(err)
 	}
 	r.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: group, InstanceType: "m5.large", UserData: string(script), HTTPTokens: "required"})
+}
+
+// grow makes the workers' user data, and a pod that has no room.
+func (r *rig) grow(t *testing.T, c *worker.Container, api kubernetes.Interface) aws.Instance {
+	t.Helper()
+	r.userData(t, c)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "work", Namespace: "default"},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "work", Image: workImage, ImagePullPolicy: corev1.PullNever,
@@ -359,7 +365,8 @@ func (r *rig) grow(t *testing.T, c *worker.Container, api kubernetes.Interface) 
 func (r *rig) worker(t *testing.T, i aws.Instance) *worker.Container {
 	t.Helper()
 	seed := "/var/lib/cloud/seed/nocloud/"
-	return r.machine(t, "w", i.PrivateDNS, i.PrivateIP, func(c *worker.Container) error {
+	r.workers++
+	return r.machine(t, fmt.Sprint("w", r.workers), i.PrivateDNS, i.PrivateIP, func(c *worker.Container) error {
 		return errors.Join(c.Write(seed+"user-data", []byte(i.UserData), 0o600),
 			c.Write(seed+"meta-data", []byte("instance-id: "+i.ID+"\nlocal-hostname: "+i.PrivateDNS+"\n"), 0o644))
 	}, func(c *worker.Container) bool { return strings.Contains(c.ConsoleText(), "autoscaler-agent: phase=") })

@@ -43,10 +43,11 @@ type rig struct {
 	parts    worker.Parts
 	control  controlplane.Bin
 	mirror   *worker.Mirror
-	files    string   // address of the mirror, with kubectl and the images
-	images   string   // directory of archives
-	sandbox  string   // the image that kubeadm names for it
-	archives []string // their names
+	files    string            // address of the mirror, with kubectl and the images
+	images   string            // directory of archives
+	sandbox  []string          // archives of the image that kubeadm names for it, of each version
+	archives []string          // all names
+	serves   map[string]string // files that the mirror serves besides, by path
 	programs string
 	cloud    *aws.Cloud
 	launched chan aws.Instance
@@ -56,7 +57,8 @@ type rig struct {
 	// before three.
 	front string
 	// again switches a machine off and on.
-	again map[*worker.Container]func() error
+	again   map[*worker.Container]func() error
+	workers int // so far: no two containers have one name
 	// ended is told of each machine that the cloud has ended.
 	ended func(aws.Instance)
 
@@ -69,7 +71,7 @@ func newRig(t *testing.T) *rig {
 	if os.Getenv(gate) != "inside" {
 		t.Skip("boots containers as root and builds Kubernetes once: make e2e-leader")
 	}
-	r := &rig{programs: os.Getenv("AUTOSCALER_TEST_PROGRAMS"), launched: make(chan aws.Instance, 8), front: address, again: map[*worker.Container]func() error{}, ended: func(aws.Instance) {}}
+	r := &rig{programs: os.Getenv("AUTOSCALER_TEST_PROGRAMS"), launched: make(chan aws.Instance, 8), front: address, again: map[*worker.Container]func() error{}, ended: func(aws.Instance) {}, images: t.TempDir(), serves: map[string]string{}}
 	var err error
 	if r.parts, err = worker.Prepare(t.Context(), t.Output()); err != nil {
 		t.Fatal(err)
@@ -80,20 +82,22 @@ func newRig(t *testing.T) *rig {
 	if r.control.Version != r.parts.Kubernetes {
 		t.Fatalf("the control plane is %s and the kubelet %s", r.control.Version, r.parts.Kubernetes)
 	}
-	r.makeImages(t)
+	r.makeImages(t, r.control)
+	r.pack(t, workImage, filepath.Join(r.programs, "pause"))
+	// As make image does.
+	r.pack(t, agentImage, filepath.Join(r.programs, "autoscaler-agent"), "-user", "65532:65532", "-cmd", "run", "-certificates", "/etc/ssl/certs/ca-certificates.crt")
 	r.startMirror(t)
 	r.startCloud(t)
 	return r
 }
 
-// makeImages packs the programs under the names that kubeadm asks for.
-func (r *rig) makeImages(t *testing.T) {
+// makeImages packs the programs under the names that kubeadm of their version asks for.
+func (r *rig) makeImages(t *testing.T, bin controlplane.Bin) {
 	t.Helper()
-	list, err := exec.Command(filepath.Join(r.parts.Bin, "kubeadm"), "config", "images", "list", "--kubernetes-version", r.parts.Kubernetes).Output()
+	list, err := exec.Command(bin.Path(controlplane.Kubeadm), "config", "images", "list", "--kubernetes-version", bin.Version).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.images = t.TempDir()
 	n := 0
 	for name := range strings.FieldsSeq(string(list)) {
 		program, _, _ := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], ":")
@@ -101,19 +105,16 @@ func (r *rig) makeImages(t *testing.T) {
 		case "kube-proxy", "coredns": // nobody builds them here
 		case "pause":
 			n++
-			r.sandbox = name
+			r.sandbox = append(r.sandbox, archive(name))
 			r.pack(t, name, filepath.Join(r.programs, program))
 		default:
 			n++
-			r.pack(t, name, r.control.Path(program))
+			r.pack(t, name, bin.Path(program))
 		}
 	}
 	if n != 5 {
 		t.Fatalf("kubeadm's images are others than known: %s", list)
 	}
-	r.pack(t, workImage, filepath.Join(r.programs, "pause"))
-	// As make image does.
-	r.pack(t, agentImage, filepath.Join(r.programs, "autoscaler-agent"), "-user", "65532:65532", "-cmd", "run", "-certificates", "/etc/ssl/certs/ca-certificates.crt")
 }
 
 // Images beside kubeadm's. The sandbox image that containerd itself names is not there: leader
@@ -132,6 +133,7 @@ func (r *rig) pack(t *testing.T, name, program string, flags ...string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	r.archives = append(r.archives, archive(name))
+	r.serves["/"+archive(name)] = file
 }
 
 func archive(name string) string {
@@ -141,35 +143,40 @@ func archive(name string) string {
 // startMirror serves the files of a worker, kubectl and the images.
 func (r *rig) startMirror(t *testing.T) {
 	t.Helper()
-	spec := userdata.Spec{
-		Cloud: "aws", System: "debian", Arch: "amd64", KubernetesVersion: r.parts.Kubernetes, Reservation: userdata.DefaultReservation(),
-		Join:      userdata.Join{Endpoint: endpoint, Token: "abcdef.0123456789abcdef", CACertHashes: []string{"sha256:" + strings.Repeat("0", 64)}},
-		Downloads: userdata.Downloads{Containerd: r.parts.Containerd},
-	}
 	var err error
-	if r.mirror, err = worker.NewMirror(r.parts, spec); err != nil {
+	if r.mirror, err = worker.NewMirror(r.parts, r.specOf(r.parts.Kubernetes)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.mirror.Close)
 	whole := r.mirror.Config.Handler
 	r.mirror.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		switch q.URL.Path {
-		case "/" + userdata.PublishedPath("kubectl", r.parts.Kubernetes, "amd64"):
-			http.ServeFile(w, q, r.control.Path("kubectl"))
-		default:
-			if slices.Contains(r.archives, strings.TrimPrefix(q.URL.Path, "/")) {
-				http.ServeFile(w, q, filepath.Join(r.images, q.URL.Path))
-				return
-			}
-			whole.ServeHTTP(w, q)
+		if file := r.serves[q.URL.Path]; file != "" {
+			http.ServeFile(w, q, file)
+			return
 		}
+		whole.ServeHTTP(w, q)
 	})
-	sum, err := exec.Command("sha256sum", r.control.Path("kubectl")).Output()
+	r.serves["/"+userdata.PublishedPath("kubectl", r.parts.Kubernetes, "amd64")] = r.control.Path("kubectl")
+	r.mirror.SHA256["kubectl/amd64"] = sumOf(t, r.control.Path("kubectl"))
+	r.files = r.reachable(t, r.mirror.URL)
+}
+
+// specOf is what a worker of a version downloads.
+func (r *rig) specOf(version string) userdata.Spec {
+	return userdata.Spec{
+		Cloud: "aws", System: "debian", Arch: "amd64", KubernetesVersion: version, Reservation: userdata.DefaultReservation(),
+		Join:      userdata.Join{Endpoint: endpoint, Token: "abcdef.0123456789abcdef", CACertHashes: []string{"sha256:" + strings.Repeat("0", 64)}},
+		Downloads: userdata.Downloads{Containerd: r.parts.Containerd},
+	}
+}
+
+func sumOf(t *testing.T, file string) string {
+	t.Helper()
+	sum, err := exec.Command("sha256sum", file).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.mirror.SHA256["kubectl/amd64"] = strings.Fields(string(sum))[0]
-	r.files = r.reachable(t, r.mirror.URL)
+	return strings.Fields(string(sum))[0]
 }
 
 // reachable gives a server of this process an address that the containers reach.
@@ -201,7 +208,7 @@ func (r *rig) startCloud(t *testing.T) {
 	t.Cleanup(r.cloud.Close)
 	r.reachable(t, r.cloud.Endpoint())
 	r.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: group, InstanceType: "m5.large", UserData: "#!/bin/sh\n", HTTPTokens: "required"})
-	err = r.cloud.PutGroup(aws.Group{Name: group, Max: 2, LaunchTemplate: group, ProtectNew: true, KeepTags: true,
+	err = r.cloud.PutGroup(aws.Group{Name: group, Max: 2, LaunchTemplate: group, Version: "$Latest", ProtectNew: true, KeepTags: true,
 		Tags: map[string]string{"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + world.ClusterName: ""}})
 	if err != nil {
 		t.Fatal(err)

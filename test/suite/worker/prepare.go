@@ -97,6 +97,15 @@ func (p *Parts) olderMinor(ctx context.Context, progress io.Writer) (packages []
 	return []string{"conntrack", "iptables"}, nil
 }
 
+// With is p with kubelet and kubeadm of the release that a control plane has.
+func (p Parts) With(bin controlplane.Bin) Parts {
+	p.Kubernetes, p.other = bin.Version, ""
+	if _, err := os.Stat(bin.Path(controlplane.Kubelet)); err == nil {
+		p.other = bin.Dir // the pinned release's are in Bin
+	}
+	return p
+}
+
 // whole makes a directory once: under another name first, so that it is there whole or not.
 func whole(dir string, fill func(to string) error) error {
 	if _, err := os.Stat(dir); err == nil {
