@@ -125,6 +125,8 @@ type Memory struct {
 	Replacements []Replacement `json:"replacements,omitempty"`
 	// GivenUp is when the drain of a node that is to be replaced was given up; it is left alone for a while.
 	GivenUp map[cluster.NodeName]time.Time `json:"givenUp,omitempty"`
+	// ToReplace is since when a node has been to be replaced.
+	ToReplace map[cluster.NodeName]time.Time `json:"toReplace,omitempty"`
 	// Halts are the rollouts that ended because of what the first machine showed. Sorted by group.
 	Halts []Halt `json:"halts,omitempty"`
 	// DaemonPods is what the pods of DaemonSets requested on the nodes of groups, for when the

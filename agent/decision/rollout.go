@@ -41,6 +41,8 @@ type Rollout struct {
 	// in whose place a machine was ordered.
 	By    map[string]int `json:"by,omitempty"`
 	Going int            `json:"going,omitempty"`
+	// Oldest is since when the node has been to be replaced that has waited longest; zero: none is.
+	Oldest time.Time `json:"oldest,omitzero"`
 	// Sources are what the machines were started from, the present source first. They are filled in where somebody asks.
 	Sources []RolloutSource `json:"sources,omitempty"`
 }

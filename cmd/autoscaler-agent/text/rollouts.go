@@ -28,12 +28,20 @@ func Rollouts(out io.Writer, list decision.Rollouts) {
 	}
 	Table(out, []string{"GROUP", "STATE", "SOURCE", "REPLACED", "TO REPLACE", "GOING", "NEXT WINDOW"}, rows)
 	for _, r := range list.Rollouts {
-		for _, words := range []string{others(&r), r.Remark()} {
+		for _, words := range []string{others(&r), r.Remark(), longest(&r, list.At)} {
 			if words != "" {
 				fmt.Fprintf(out, "  %s: %s\n", r.Group, Wrap(words, Columns(out)-4-len(r.Group), "    "))
 			}
 		}
 	}
+}
+
+// longest tells since when a node has been to be replaced, where that is more than a day.
+func longest(r *decision.Rollout, now time.Time) string {
+	if r.Oldest.IsZero() || now.Sub(r.Oldest) < 24*time.Hour {
+		return ""
+	}
+	return fmt.Sprintf("one of its nodes has been to be replaced since %s", r.Oldest.UTC().Format(time.RFC3339))
 }
 
 // reasons counts the nodes that are to be replaced, "17 drifted, 1 sick".

@@ -33,8 +33,13 @@ var troubles = map[string]struct {
 	"AutoscalerAgentPodsWithoutRoom":       {`autoscaler_held_count{kind="pod",rule="U5",instance="a"} 3x60`, "autoscaler_held_count{kind=\"pod\",rule=\"U5\",instance=\"a\"} 3x10 _x60\nautoscaler_held_count{kind=\"pod\",rule=\"U2\",instance=\"a\"} 9x60", 16},
 	"AutoscalerAgentRolloutHalted": {`autoscaler_rollout_state{node_group="g",state="halted",instance="a"} 1x60`,
 		"autoscaler_rollout_state{node_group=\"g\",state=\"halted\",instance=\"a\"} 1x3 stale\nautoscaler_rollout_state{node_group=\"g\",state=\"paused\",instance=\"a\"} 1x60", 6},
-	"AutoscalerAgentRolloutBehind": {"autoscaler_disruption_nodes_count{reason=\"drifted\",instance=\"a\"} 17x4400\nautoscaler_disruption_nodes_count{reason=\"expired\",instance=\"a\"} 1x4400",
-		"autoscaler_disruption_nodes_count{reason=\"drifted\",instance=\"a\"} 17x2000 0x5 17x2400\nautoscaler_disruption_nodes_count{reason=\"sick\",instance=\"a\"} 1x4400", 4321},
+	"AutoscalerAgentRolloutBehind": {"autoscaler_rollout_waiting_since_timestamp_seconds{node_group=\"g\",instance=\"a\"} 600x4500",
+		// A node goes each day, and another one is expired: none waits for long.
+		"autoscaler_rollout_waiting_since_timestamp_seconds{node_group=\"g\",instance=\"a\"} 600x1400 86400x1400 172800x1400 stale\nautoscaler_rollout_waiting_since_timestamp_seconds{node_group=\"h\",instance=\"a\"} 0x4500", 4392},
+	"AutoscalerAgentWorkersBehind": {`autoscaler_kubelets_count{minors_behind="1",instance="a"} 5x10200`,
+		"autoscaler_kubelets_count{minors_behind=\"1\",instance=\"a\"} 5x5000 stale\nautoscaler_kubelets_count{minors_behind=\"0\",instance=\"a\"} 9x10200", 10081},
+	"AutoscalerAgentKubeletSkew": {"autoscaler_kubelets_count{minors_behind=\"-1\",instance=\"a\"} 1x60\nautoscaler_kubelets_count{minors_behind=\"10\",instance=\"a\"} 1x60",
+		"autoscaler_kubelets_count{minors_behind=\"3\",instance=\"a\"} 5x60\nautoscaler_kubelets_count{minors_behind=\"0\",instance=\"a\"} 9x60\nautoscaler_kubelets_count{minors_behind=\"-1\",instance=\"a\"} 1x10 stale", 31},
 	"AutoscalerAgentNodesSick": {`autoscaler_held_count{kind="node",rule="D32",instance="a"} 7x60`, `autoscaler_held_count{kind="node",rule="D32",instance="a"} 7x10 _x60`, 16},
 	"AutoscalerAgentNodeGroupAtMaximum": {full + `cluster_autoscaler_unschedulable_pods_count{type="unschedulable",instance="a"} 4x60`,
 		full + `cluster_autoscaler_unschedulable_pods_count{type="unschedulable",instance="a"} 4x10 0x60`, 16},
@@ -92,8 +97,8 @@ func TestEachRuleFires(t *testing.T) {
 // scraped is what an agent answers under /metrics before anything failed.
 func scraped(t *testing.T, now time.Time, m *report.Metrics) []byte {
 	t.Helper()
-	s := cluster.Snapshot{Now: now, Groups: []cluster.NodeGroup{{ID: "g", Max: 9, Target: 3, Price: 0.2}}}
-	p := decision.Plan{Held: []decision.Held{{Kind: "node", Rule: decision.RuleBusy}}, Rollouts: []decision.Rollout{{Group: "g", State: decision.RolloutDone}}}
+	s := cluster.Snapshot{Now: now, ControlPlaneVersion: "v1.36.3", Groups: []cluster.NodeGroup{{ID: "g", Max: 9, Target: 3, Price: 0.2}}, Nodes: []*cluster.Node{{Name: "n", KubeletVersion: "v1.35.4"}}}
+	p := decision.Plan{Held: []decision.Held{{Kind: "node", Rule: decision.RuleBusy}}, Rollouts: []decision.Rollout{{Group: "g", State: decision.RolloutDone, Oldest: now}}}
 	m.Round(s, p, decision.Memory{}, decision.Policy{}, true, true)
 	m.Call("Groups", time.Second, nil)
 	m.Request("DescribeAutoScalingGroups", time.Second, nil)
