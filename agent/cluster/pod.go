@@ -128,6 +128,9 @@ type Pod struct {
 	// started again after it has crashed (CrashLoopBackOff).
 	Unready  bool `json:"unready,omitempty"`
 	Crashing bool `json:"crashing,omitempty"`
+	// Unstarted tells that a bound pod's phase is Pending: not all of its containers have been started. The Eviction API asks
+	// no PodDisruptionBudget about it.
+	Unstarted bool `json:"unstarted,omitempty"`
 	// Wishes are what rare annotations of the pod ask for; nil: nothing. Never changed
 	// once it is handed out.
 	Wishes  *PodWishes `json:"wishes,omitempty"`

@@ -132,6 +132,7 @@ func Pod(p *corev1.Pod) cluster.Pod {
 		out.GracePeriod = cluster.Seconds(min(*g, math.MaxInt32))
 	}
 	if p.Spec.NodeName != "" && !out.Finished && !out.Mirror {
+		out.Unstarted = p.Status.Phase == corev1.PodPending
 		out.Unready = !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		})

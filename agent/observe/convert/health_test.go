@@ -47,8 +47,9 @@ func TestPodHealth(t *testing.T) {
 		stripPod(stripped)
 		stripPod(fromWire)
 		for how, pod := range map[string]*corev1.Pod{"whole": p, "stripped": stripped, "from the wire": fromWire} {
-			if got := Pod(pod); got.Unready != x.unready || got.Crashing != x.crashes {
-				t.Errorf("%s, %s: unready %v, crashing %v", x.name, how, got.Unready, got.Crashing)
+			unstarted := x.node != "" && x.status.Phase == corev1.PodPending
+			if got := Pod(pod); got.Unready != x.unready || got.Crashing != x.crashes || got.Unstarted != unstarted {
+				t.Errorf("%s, %s: unready %v, crashing %v, unstarted %v", x.name, how, got.Unready, got.Crashing, got.Unstarted)
 			}
 		}
 	}

@@ -43,7 +43,7 @@ var blockers = []struct {
 			"is in kube-system and has no PodDisruptionBudget")
 	}},
 	{"budget", func(_ *Planner, pod *cluster.Pod) string {
-		if len(pod.Budgets) < 2 { // one alone is asked every time: DrainPlanOf
+		if len(pod.Budgets) < 2 || pod.Unstarted { // one alone is asked every time: DrainPlanOf
 			return ""
 		}
 		return "has more than one PodDisruptionBudget: " + strings.Join(slices.Sorted(slices.Values(pod.Budgets)), ", ")
@@ -88,9 +88,10 @@ func (w *Planner) budgetBlocks(pod *cluster.Pod) string {
 	return ""
 }
 
-// unguarded tells a pod that its only budget lets go whatever it allows, because the pod is not Ready.
+// unguarded tells a pod that the Eviction API lets go whatever its budgets allow, because it has not started, or that its only budget
+// lets go because it is not Ready.
 func (w *Planner) unguarded(pod *cluster.Pod) bool {
-	return pod.Unready && len(pod.Budgets) == 1 && slices.ContainsFunc(w.Snapshot.Budgets, func(b cluster.Budget) bool { return b.Unready && b.Key == pod.Budgets[0] })
+	return pod.Unstarted || pod.Unready && len(pod.Budgets) == 1 && slices.ContainsFunc(w.Snapshot.Budgets, func(b cluster.Budget) bool { return b.Unready && b.Key == pod.Budgets[0] })
 }
 
 // spend takes the eviction of a pod from its budgets.

@@ -71,7 +71,7 @@ func (w *Planner) drainInterruptedNode(n *round.Node) {
 // BudgetsBlock says which budgets keep a pod from being evicted now: the Eviction API
 // refuses one that is selected by two.
 func (w *Planner) BudgetsBlock(pod *cluster.Pod) string {
-	if len(pod.Budgets) > 1 {
+	if len(pod.Budgets) > 1 && !pod.Unstarted {
 		return "has more than one PodDisruptionBudget"
 	}
 	return w.budgetBlocks(pod)
