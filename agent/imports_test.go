@@ -81,6 +81,7 @@ var layers = map[string]layer{
 	"agent/provider/asg/iampolicy":       {house: []string{"agent/provider/asg", "agent/provider/asg/awsapi"}, banned: []string{"k8s.io/"}},
 	"agent/provider/asg/price":           {house: []string{"agent/cluster", "agent/provider", "agent/provider/asg/awsapi"}, banned: []string{"k8s.io/", "os"}},
 	"agent/provider/asg/template":        {house: []string{"agent/cluster", "internal/nodespec", "agent/provider", "agent/provider/asg/awsapi", "agent/provider/asg/price", "internal/quantity", "userdata", "userdata/upgrade"}, banned: []string{"k8s.io/"}},
+	"agent/provider/asg/refresh":         {house: []string{"agent/cluster", "agent/provider", "agent/provider/asg/awsapi"}, banned: []string{"k8s.io/", "os"}},
 	"agent/provider/asg/lifecycle":       {house: []string{"agent/cluster"}, banned: []string{"k8s.io/", "net"}},
 	"agent/provider/asg/awsapi":          {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},
 	"agent/provider/openstack":           {house: []string{"agent/cluster", "agent/provider"}, banned: []string{"k8s.io/"}},

@@ -50,7 +50,7 @@ const patience = 5 * time.Second
 // per 200 launch templates that are named by $Latest or $Default, one per launch template
 // that has a new version or a machine of a version not seen before, one per group that has fewer machines than its desired capacity
 // (activitiesAtOnce at most), one for all spot machines, and once a minute one per group
-// that has machines of an older kind (refreshesAtOnce at most).
+// that has machines of an older kind (two groups at most).
 //
 // As far as provider.WithRepeated allows, EC2 lists only those machines of a group at rest
 // that do not run.
@@ -104,6 +104,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 			r.group.FailuresStale = failures[i].err.Error()
 		}
 		r.drift(templates[i].Startable)
+		r.outdated = r.outdated || r.differs()
 	}
 	p.readRefreshes(ctx, readings)
 	errs := []error{err}

@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/awsapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/price"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/refresh"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/template"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata/upgrade"
 )
@@ -34,7 +35,7 @@ type Provider struct {
 	sources   sources
 	launches  launches
 	notices   notices
-	refreshes refreshes
+	refreshes refresh.Reader
 	list      price.List
 	spot      price.Spot
 	now       func() time.Time

@@ -33,6 +33,7 @@ type script struct {
 	desired    []int32
 	matched    *ec2.GetInstanceTypesFromInstanceRequirementsInput
 	calls      []string
+	refresh    asgtypes.InstanceRefreshStatus // of the newest instance refresh; empty: there was none
 }
 
 func (s *script) did(action string) error {
@@ -69,7 +70,11 @@ func (s *script) DescribeSpotInstanceRequests(context.Context, *ec2.DescribeSpot
 	return &ec2.DescribeSpotInstanceRequestsOutput{}, s.did(awsapi.ActionDescribeSpot)
 }
 func (s *script) DescribeInstanceRefreshes(context.Context, *autoscaling.DescribeInstanceRefreshesInput, ...func(*autoscaling.Options)) (*autoscaling.DescribeInstanceRefreshesOutput, error) {
-	return &autoscaling.DescribeInstanceRefreshesOutput{}, s.did(awsapi.ActionDescribeRefreshes)
+	out := &autoscaling.DescribeInstanceRefreshesOutput{}
+	if s.refresh != "" {
+		out.InstanceRefreshes = []asgtypes.InstanceRefresh{{Status: s.refresh, PercentageComplete: aws.Int32(40)}}
+	}
+	return out, s.did(awsapi.ActionDescribeRefreshes)
 }
 func (s *script) DescribeInstanceTypes(_ context.Context, in *ec2.DescribeInstanceTypesInput, _ ...func(*ec2.Options)) (*ec2.DescribeInstanceTypesOutput, error) {
 	out := &ec2.DescribeInstanceTypesOutput{}

@@ -158,7 +158,7 @@ func TestASGInstanceRefresh(t *testing.T) {
 	w.PutLaunchTemplate(aws.LaunchTemplate{Name: "worker", InstanceType: "m5.large", UserData: "#!/bin/sh\ntrue\n"})
 	for range 3 {
 		g := groups(t, p)[providertest.Workers]
-		if has(g, "instance refresh is under way (InProgress, 40 %)") != 1 || g.Stale != "" || g.Paused != "" {
+		if has(g, "instance refresh is under way (InProgress, 40 %)") != 1 || g.Replacing != "an instance refresh is under way (InProgress, 40 %)" || g.Stale != "" || g.Paused != "" {
 			t.Errorf("stale %q, paused %q, warnings %q", g.Stale, g.Paused, g.Warnings)
 		}
 	}
@@ -167,11 +167,11 @@ func TestASGInstanceRefresh(t *testing.T) {
 	}
 	// Another agent: a refresh that is over, and one that may not be asked about.
 	must(t, w.InstanceRefresh(string(providertest.Workers), "Successful", 100))
-	if g := groups(t, w.connect(t, byTag))[providertest.Workers]; has(g, "instance refresh") != 0 {
+	if g := groups(t, w.connect(t, byTag))[providertest.Workers]; has(g, "instance refresh") != 0 || g.Replacing != "" {
 		t.Errorf("warnings %q", g.Warnings)
 	}
 	w.fault("refresh", true, aws.Fault{Action: "DescribeInstanceRefreshes", Kind: aws.Forbidden})
-	if g := groups(t, w.connect(t, byTag))[providertest.Workers]; has(g, "autoscaling:DescribeInstanceRefreshes") != 1 || g.Stale != "" {
+	if g := groups(t, w.connect(t, byTag))[providertest.Workers]; has(g, "autoscaling:DescribeInstanceRefreshes") != 1 || g.Replacing != "" || g.Stale != "" {
 		t.Errorf("stale %q, warnings %q", g.Stale, g.Warnings)
 	}
 }
