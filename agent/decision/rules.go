@@ -84,4 +84,5 @@ const (
 	RuleReplaceNode = "D33" // somebody asked for the node to be replaced
 	RuleRolloutHeld = "D34" // an operator has paused the rollout of the group: no node of it is replaced because it is drifted or expired
 	RuleForced      = "D35" // terminate: the drain of a node that is replaced did not end in its time, and the setting says that its machine ends with the pods that are left
+	RuleElsewhere   = "D36" // somebody else replaces the machines of the group now (an instance refresh of AWS), or the cloud has not told yet whether: the agent replaces no node of it because it is drifted or expired
 )

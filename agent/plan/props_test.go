@@ -218,7 +218,7 @@ func checkActions(t testing.TB, s *cluster.Snapshot, m *decision.Memory, p *deci
 			for i := range s.AllPods() {
 				if i.Key == a.Pod {
 					for _, b := range i.Budgets {
-						if len(i.Budgets) == 1 && i.Unready && unguarded[b] {
+						if i.Unstarted || len(i.Budgets) == 1 && i.Unready && unguarded[b] {
 							continue
 						}
 						if budget[b]--; budget[b] < 0 {

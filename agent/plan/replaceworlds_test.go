@@ -172,6 +172,12 @@ func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x
 		if x%4 < 3 {
 			gr.Template.Source, gr.Template.Expected = cluster.Spec{"image": "a", "user data": "1"}, cluster.Expected(gr.Template.Labels, gr.Template.Taints)
 		}
+		switch (x + int64(g)) % 17 {
+		case 0:
+			gr.Replacing = "an instance refresh is under way"
+		case 1:
+			gr.ReplacingStale = "AWS has not told yet"
+		}
 		if x%13 == 0 {
 			gr.Options.Budgets = &cluster.DisruptionBudgets{{Nodes: 100, Percent: true}}
 		}
@@ -206,6 +212,7 @@ func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x
 	for i := range s.Pods {
 		pod := &s.Pods[i]
 		pod.Unready, pod.Crashing = pod.Node != "" && len(pod.Key)%3 == 0 && i%5 == 0, pod.Node != "" && i%11 == 0
+		pod.Unstarted = pod.Unready && i%4 == 0
 	}
 }
 
@@ -235,6 +242,9 @@ func checkDisruption(t testing.TB, s cluster.Snapshot, p *decision.Policy, plan 
 					replaced++
 					if _, _, paused := p.Rollouts.Pause(gr.ID); paused && a.Rule != decision.RuleSick {
 						t.Fatalf("%s, and the rollout is paused", a)
+					}
+					if gr.Replacing+gr.ReplacingStale != "" && a.Rule != decision.RuleSick {
+						t.Fatalf("%s, and somebody else replaces the machines of the group, or may", a)
 					}
 					if !p.Drift && p.Rollouts[gr.ID].Started == "" && p.MaxNodeAge+p.RepairAfter == 0 && gr.Options.Drift == nil && gr.Options.MaxNodeAge == nil && gr.Options.RepairAfter == nil {
 						t.Fatalf("%s, and no setting asks for it", a)
@@ -277,7 +287,7 @@ func TestReplaceWorlds(t *testing.T) {
 			seen["held "+h.Rule]++
 		}
 	}
-	for _, want := range []string{"held D21", "cordon D25", "cordon D26", "cordon D27", "cordon D33", "held D34", "grow D28", "held D12", "held D28", "held D29", "held D30", "held D31", "held D32"} {
+	for _, want := range []string{"held D21", "cordon D25", "cordon D26", "cordon D27", "cordon D33", "held D34", "held D36", "grow D28", "held D12", "held D28", "held D29", "held D30", "held D31", "held D32"} {
 		if seen[want] == 0 {
 			t.Errorf("no world of %d has %q", n, want)
 		}

@@ -21,6 +21,8 @@ type fleet struct {
 	restarts bool          // the agent forgets everything after each round with an action
 	replaced map[cluster.NodeName]int
 	silent   map[cluster.NodeName]time.Time // since when a kubelet does not answer
+	closed   map[int]bool                   // deployments whose PodDisruptionBudget allows nothing
+	each     func(decision.Plan)            // is shown each plan; nil: nobody looks
 }
 
 func (f *fleet) step(v *sim) {
@@ -63,6 +65,9 @@ func (f *fleet) step(v *sim) {
 	v.s.Budgets = v.s.Budgets[:0:0]
 	for class := range v.replicas {
 		allowed := well[class] - (v.replicas[class] - 1)
+		if f.closed[class] {
+			allowed = min(allowed, 0)
+		}
 		if f.began && allowed < 0 {
 			v.t.Fatalf("deployment %d has %d Ready pods of %d at %s (seed %d)", class, well[class], v.replicas[class], v.s.Now.Sub(t0), v.seed)
 		}
@@ -98,6 +103,9 @@ func (v *sim) play(limit time.Duration, done func() bool) (rounds int) {
 			if x, ok := a.(decision.Terminate); ok && x.Node != "" {
 				v.fleet.replaced[x.Node]++
 			}
+		}
+		if v.fleet.each != nil {
+			v.fleet.each(plan)
 		}
 		if v.fleet.restarts && len(plan.Actions) > 0 {
 			v.m = decision.Memory{}

@@ -290,6 +290,10 @@ func (w *teller) group(g *cluster.NodeGroup, kv map[string]string) {
 			g.Stale = v
 		case "paused":
 			g.Paused = v
+		case "replacing":
+			g.Replacing = v
+		case "replacingstale":
+			g.ReplacingStale = v
 		case "keeps":
 			g.Keeps = v
 		case "busy":
@@ -442,7 +446,7 @@ func (w *teller) pods(name string, n int, kv map[string]string) {
 	for i := first; i < first+n; i++ {
 		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("%s/%s-%03d", ns, name, i)), UID: cluster.UID(fmt.Sprintf("%s-%d", name, i)), Class: class, Created: cluster.At(w.s.Now.Add(-dur(kv["age"]))), GracePeriod: 30,
 			Node: cluster.NodeName(kv["on"]), SafeToEvict: kv["safe"], DoNotDisrupt: kv["disrupt"] == "no", LocalStorage: kv["volume"], Mirror: kv["mirror"] != "", Gated: kv["gated"] != "", Nominated: cluster.NodeName(kv["nominated"])}
-		p.Unready, p.Crashing = kv["unready"] != "" || kv["crashing"] != "", kv["crashing"] != ""
+		p.Unready, p.Crashing, p.Unstarted = kv["unready"] != "" || kv["crashing"] != "" || kv["unstarted"] != "", kv["crashing"] != "", kv["unstarted"] != ""
 		if p.Node == "" && kv["new"] == "" {
 			p.Unschedulable = cluster.At(w.s.Now)
 		}

@@ -24,7 +24,7 @@ type command struct {
 
 const (
 	templateKeys = "cpu mem pods gpu disks labels taints"
-	groupKeys    = templateKeys + " target min max unknown stale paused keeps busy price prio balance quota pause spot gpuutil unneeded provision startup ignoreds zones source drift maxage repair budgets"
+	groupKeys    = templateKeys + " target min max unknown stale paused keeps replacing replacingstale busy price prio balance quota pause spot gpuutil unneeded provision startup ignoreds zones source drift maxage repair budgets"
 	classKeys    = "app cpu mem gpu select prio tolerate port uses large near anti spread claim refused"
 )
 
@@ -35,7 +35,7 @@ var words = map[string]command{
 	"set":      {plain: 1, keys: groupKeys},
 	"instance": {plain: 2, keys: "phase age addr uncreated failure"},
 	"node":     {plain: 1, keys: "group instance age cpu mem pods gpu ready since pid addr uuid cordon mark ours anno plane labels taints source"},
-	"pods":     {plain: 2, keys: classKeys + " ns age on safe disrupt volume mirror gated nominated new pending owner delay keep evictds pdb deleting daemon rev from unready crashing"},
+	"pods":     {plain: 2, keys: classKeys + " ns age on safe disrupt volume mirror gated nominated new pending owner delay keep evictds pdb deleting daemon rev from unready crashing unstarted"},
 
 	"daemonset": {plain: 1, keys: classKeys + " rev"},
 	"headroom":  {plain: 2, keys: "cpu mem gpu select machine from to"},

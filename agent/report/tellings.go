@@ -102,4 +102,5 @@ var tellings = map[string]telling{
 	decision.RuleReplaceNode: ofAction,
 	decision.RuleRolloutHeld: news,
 	decision.RuleForced:      ofAction,
+	decision.RuleElsewhere:   news,
 }

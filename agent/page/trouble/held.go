@@ -53,7 +53,7 @@ var titles = map[string]string{
 	decision.RuleNoRoom: "", decision.RuleAtMin: "", decision.RuleInUse: "", decision.RuleNotOurs: "", decision.RuleResume: "", decision.RuleTookBack: "",
 	decision.RuleBatch: "", decision.RuleDraining: "", decision.RuleHalfMark: "", decision.RuleInstance: "", decision.RuleEmpty: "", decision.RuleTotalsMin: "",
 	decision.RuleSoft: "", decision.RuleRequested: "", decision.RuleConsolidate: "", decision.RuleKeeps: "", decision.RuleInterrupted: "", decision.RuleCompletion: "",
-	decision.RuleDrifted: "", decision.RuleExpired: "", decision.RuleSick: "", decision.RuleReplace: "", decision.RuleDisruption: "", decision.RuleCanary: "",
+	decision.RuleDrifted: "", decision.RuleExpired: "", decision.RuleSick: "", decision.RuleReplace: "", decision.RuleDisruption: "", decision.RuleCanary: "", decision.RuleElsewhere: "",
 	decision.RuleReplaceNode: "", decision.RuleRolloutHeld: "", decision.RuleForced: "", // an operator wants it so
 	decision.RuleHalted:  "The rollout of %s is halted",
 	decision.RuleBreaker: "Too many nodes are sick: none is replaced for that",

@@ -28,8 +28,8 @@ func (r *Round) Hold(i int, why Reason) (rule, words string) {
 	if at, was := r.Next.GivenUp[n.Name]; was {
 		return decision.RuleTookBack, fmt.Sprintf("%s; its drain was given up at %s, and is tried again at %s", why.Why, round.Stamp(at), round.Stamp(at.Add(givenUpFor)))
 	}
-	if words := r.Paused(n.Group); words != "" && (why.Rule == decision.RuleDrifted || why.Rule == decision.RuleExpired) {
-		return decision.RuleRolloutHeld, why.Why + "; it stays: " + words
+	if rule, words := r.suspended(n.Group); rule != "" && (why.Rule == decision.RuleDrifted || why.Rule == decision.RuleExpired) {
+		return rule, why.Why + "; it stays: " + words
 	}
 	if words := r.waitsForCanary(i); words != "" {
 		return decision.RuleCanary, why.Why + "; it waits: " + words

@@ -23,6 +23,7 @@ const (
 // rollout is the state of one group's rollout, as the nodes that were started from its present source show it.
 type rollout struct {
 	digest  string
+	came    bool                        // a node that was started from the source is Ready
 	proven  bool                        // a node was started from the source, and its pods are Ready; or no source is told
 	halted  string                      // why no node is replaced; empty: the rollout goes on
 	at      time.Time                   // when it was halted
@@ -74,8 +75,8 @@ func (r *Round) judge(i int) {
 	g := &r.Groups[i]
 	x := &rollout{at: r.Now}
 	r.groups[i].rollout = x
-	if words := r.Paused(i); words != "" {
-		r.Held("group", string(g.ID), decision.RuleRolloutHeld, "no node is replaced because it is drifted or expired: %s", words)
+	if rule, words := r.suspended(i); rule != "" {
+		r.Held("group", string(g.ID), rule, "no node is replaced because it is drifted or expired: %s", words)
 	}
 	if len(g.Template.Source) == 0 {
 		x.proven = true
@@ -94,7 +95,7 @@ func (r *Round) judge(i int) {
 	}
 	r.prove(x, r.groups[i].members)
 	if x.halted == "" && !x.proven {
-		x.halted = r.neverCame(g)
+		x.halted = r.neverCame(g, x)
 	}
 	if x.halted == "" {
 		return
@@ -117,6 +118,7 @@ func (r *Round) prove(x *rollout, nodes []int) {
 		if !r.fresh(n) {
 			continue
 		}
+		x.came = x.came || n.State == round.StateReady
 		halt, wait := r.shows(n)
 		switch {
 		case halt != "":
@@ -171,9 +173,9 @@ func (r *Round) shows(n *round.Node) (halt, wait string) {
 			}
 			unready = string(pod.Key)
 		case pod.Unready:
-			if due := pod.Created.Time().Add(r.Startup(n)); r.Reached(due) {
+			if due := startable(pod, n).Add(r.Startup(n)); r.Reached(due) {
 				if well, sick := r.siblings(pod, n); well && !sick {
-					return fmt.Sprintf("pod %s on node %s, a machine of the source, is not Ready %s after it was made, and its siblings on other nodes are", pod.Key, n.Name, r.Startup(n)), ""
+					return fmt.Sprintf("pod %s on node %s, a machine of the source, is not Ready %s after it could start, and its siblings on other nodes are", pod.Key, n.Name, r.Startup(n)), ""
 				}
 			}
 			unready = string(pod.Key)
@@ -188,9 +190,9 @@ func (r *Round) shows(n *round.Node) (halt, wait string) {
 		return "", fmt.Sprintf("pod %s on node %s, the first machine of the source, is not Ready yet", unready, n.Name)
 	}
 	if working := r.working(n); len(working) > 0 {
-		since := working[0].Created.Time()
+		since := startable(working[0], n)
 		for _, pod := range working[1:] {
-			if at := pod.Created.Time(); at.Before(since) {
+			if at := startable(pod, n); at.Before(since) {
 				since = at
 			}
 		}
@@ -200,6 +202,11 @@ func (r *Round) shows(n *round.Node) (halt, wait string) {
 		}
 	}
 	return "", ""
+}
+
+// startable is when a pod of a node can have started at the earliest: it may have been pending for hours before the node came.
+func startable(pod *cluster.Pod, n *round.Node) time.Time {
+	return round.Later(pod.Created.Time(), n.ReadySince)
 }
 
 // working are the pods of a node by which a source is proven: those that had to find a place on it.
@@ -233,8 +240,14 @@ func (r *Round) siblings(pod *cluster.Pod, on *round.Node) (well, sick bool) {
 	return well, sick
 }
 
-// neverCame says why no machine of the source came; empty: one did, or has still time, or the cloud has none to give.
-func (r *Round) neverCame(g *round.Group) string {
+// neverCame says why no machine of the source came; empty: one did, or has still time, or the cloud has none to give. It does not matter
+// who ordered the machine: a node that is emptied first has no order, and a pending pod may have caused it.
+func (r *Round) neverCame(g *round.Group, x *rollout) string {
+	for _, late := range g.Reapable {
+		if late.Rule == decision.RuleNoJoin && !x.came && len(late.Instance.Source) > 0 && len(late.Instance.Source.Differences(g.Template.Source)) == 0 {
+			return "of the source no machine has joined: " + late.Why
+		}
+	}
 	for _, x := range r.Memory.Replacements {
 		if x.Rule == decision.RuleConsolidate || x.Group != g.ID || r.arrived(&x) > 0 {
 			continue

@@ -92,7 +92,7 @@ func TestTrial(t *testing.T) {
 			w.well(n)
 			w.s.Nodes = append(w.s.Nodes, n)
 		}, "halted: pod default/x-0 crashes on node x, a machine of the source, and its siblings on other nodes do not"},
-		"a pod is not Ready in its time": {func(w *world, x *cluster.Node) { w.crash(x).Crashing = false }, "halted: pod default/x-0 on node x, a machine of the source, is not Ready 15m0s after it was made, and its siblings on other nodes are"},
+		"a pod is not Ready in its time": {func(w *world, x *cluster.Node) { w.crash(x).Crashing = false }, "halted: pod default/x-0 on node x, a machine of the source, is not Ready 15m0s after it could start, and its siblings on other nodes are"},
 		"nor at times its sibling": {func(w *world, x *cluster.Node) {
 			w.crash(x).Crashing = false
 			w.s.Nodes[0].Pods[0].Crashing = true

@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -25,19 +26,36 @@ func (r *Round) Paused(g int) string {
 	return fmt.Sprintf("%s; `%s` lets it go on", words, command)
 }
 
+// suspended says by which rule no node of a group is replaced because it is drifted or expired, and why; an empty rule: none is
+// in force.
+func (r *Round) suspended(g int) (rule, words string) {
+	if words := r.Paused(g); words != "" {
+		return decision.RuleRolloutHeld, words
+	}
+	if words := cmp.Or(r.Groups[g].Replacing, r.Groups[g].ReplacingStale); words != "" {
+		return decision.RuleElsewhere, words
+	}
+	return "", ""
+}
+
 // TakenBack says why the drain of a node ends that was cordoned by a rule because it is drifted or expired; empty: it goes on.
 func (r *Round) TakenBack(g int, rule string) string {
 	switch {
 	case rule == decision.RuleDrifted && r.Halted(g) != "":
 		return "the rollout of its group is halted: " + r.Halted(g)
 	case rule == decision.RuleDrifted || rule == decision.RuleExpired:
-		return r.Paused(g)
+		return cmp.Or(r.Paused(g), r.Groups[g].Replacing)
 	}
 	return ""
 }
 
 // Tell tells how the groups stand whose nodes are replaced. It costs their instances and, where budgets have windows, each of these.
 func (r *Round) Tell() {
+	if r.Snapshot.Stale != "" { // nothing is judged
+		r.Next.ToReplace = r.Memory.ToReplace
+		return
+	}
+	r.keepToReplace()
 	for i := range r.groups {
 		if r.groups[i].rollout != nil {
 			r.Plan.Rollouts = append(r.Plan.Rollouts, r.tell(i))
@@ -61,6 +79,9 @@ func (r *Round) tell(i int) decision.Rollout {
 			continue
 		}
 		round.Set(&out.By, why.Name, out.By[why.Name]+1)
+		if since := r.toReplaceSince(n, why); why.Name != cluster.ReasonDear && (out.Oldest.IsZero() || since.Before(out.Oldest)) {
+			out.Oldest = since
+		}
 		if n.State == round.StateMarked || r.order(n.Name) != nil {
 			out.Going++
 		}
@@ -72,18 +93,48 @@ func (r *Round) tell(i int) decision.Rollout {
 	return out
 }
 
+// keepToReplace keeps since when nodes have been to be replaced of which this round cannot tell it: the cloud does not tell their
+// instance now, or not what their group starts.
+func (r *Round) keepToReplace() {
+	for name, since := range r.Memory.ToReplace {
+		i, is := r.ByName[name]
+		if !is {
+			continue
+		}
+		if g := r.Nodes[i].Group; g < 0 || r.Groups[g].TemplateStale != "" || r.Groups[g].Template.Unknown != "" || r.Groups[g].Template.Source == nil {
+			round.Set(&r.Next.ToReplace, name, since)
+		}
+	}
+}
+
+// toReplaceSince is since when a node has been to be replaced, whatever the reason was at first. It is remembered.
+func (r *Round) toReplaceSince(n *round.Node, why Reason) time.Time {
+	since, known := r.Memory.ToReplace[n.Name]
+	if !known {
+		since = r.Now
+	}
+	if due := expiry(n, r.groups[n.Group].age); why.Name == cluster.ReasonExpired && due.Before(since) {
+		since = due
+	}
+	round.Set(&r.Next.ToReplace, n.Name, since)
+	return since
+}
+
 // tellState fills in the state, and why it is that one.
 func (r *Round) tellState(i int, out *decision.Rollout) {
 	x := r.groups[i].rollout
-	order, _, paused := r.Policy.Rollouts.Pause(out.Group)
+	order, _, _ := r.Policy.Rollouts.Pause(out.Group)
+	rule, suspended := r.suspended(i)
 	closed := r.closed(i, out)
 	switch {
 	case x.halted != "":
 		out.State, out.Rule, out.Why, out.Since = decision.RolloutHalted, decision.RuleHalted, x.halted, x.at
-	case paused:
-		out.State, out.Rule, out.Why, out.Since = decision.RolloutPaused, decision.RuleRolloutHeld, r.Paused(i), order.Since
+	case rule == decision.RuleRolloutHeld:
+		out.State, out.Rule, out.Why, out.Since = decision.RolloutPaused, rule, suspended, order.Since
 	case len(out.By) == 0:
 		out.State = decision.RolloutDone
+	case rule != "":
+		out.State, out.Rule, out.Why = decision.RolloutWaiting, rule, suspended
 	case closed != "":
 		out.State, out.Rule, out.Why = decision.RolloutWaiting, decision.RuleDisruption, closed
 	case !x.proven:

@@ -1,0 +1,242 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+)
+
+// rolling is a rollout of source b, as far as somebody meddles with it.
+type rolling struct {
+	*sim
+	cordons []time.Time // at which a node was cordoned because it is drifted
+}
+
+func newRolling(t *testing.T) *rolling {
+	seed, _ := drawn(t)
+	r := &rolling{sim: rolloutSim(t, seed)}
+	r.fleet.each = func(p decision.Plan) {
+		for _, a := range p.Actions {
+			if c, ok := a.(decision.Cordon); ok && c.Rule == decision.RuleDrifted {
+				r.cordons = append(r.cordons, r.s.Now)
+			}
+		}
+	}
+	r.start("b")
+	return r
+}
+
+func (r *rolling) start(image string) { r.s.Groups[0].Template.Source = cluster.Spec{"image": image} }
+
+// half plays until less than 12 machines of the first source are left.
+func (r *rolling) half() { r.play(10*time.Hour, func() bool { return r.sources()["a"] < 12 }) }
+
+// still plays for a time, and judges that no node is cordoned meanwhile and that what was begun has ended.
+func (r *rolling) still(d time.Duration) {
+	r.t.Helper()
+	r.cordons = nil
+	before := r.sources()["a"]
+	r.play(d, func() bool { return false })
+	if len(r.cordons) > 0 || r.sources()["a"] < before-2 { // two drains may be under way
+		r.t.Errorf("%d nodes were cordoned, of %d machines %d are left (seed %d)", len(r.cordons), before, r.sources()["a"], r.seed)
+	}
+}
+
+// ends plays until each machine has the image, and some time more.
+func (r *rolling) ends(image string) {
+	r.t.Helper()
+	began := r.s.Now
+	done := func() bool { return r.sources()[image] == len(r.s.Groups[0].Instances) }
+	r.play(72*time.Hour, done)
+	if !done() {
+		plan, _ := Decide(r.s, r.m, r.p)
+		r.t.Fatalf("%v after %s (seed %d)\n%s", r.sources(), r.s.Now.Sub(began), r.seed, plan)
+	}
+	r.play(30*time.Minute, func() bool { return false })
+	twice := slices.DeleteFunc(slices.Collect(maps.Keys(r.fleet.replaced)), func(n cluster.NodeName) bool { return r.fleet.replaced[n] == 1 })
+	if len(twice) > 0 || r.running() != len(r.s.Pods) || !done() {
+		r.t.Errorf("ended twice %v, %d of %d pods run, %v (seed %d)", twice, r.running(), len(r.s.Pods), r.sources(), r.seed)
+	}
+}
+
+// size compares the machines with what the pods need, and the most that there were.
+func (r *rolling) size(machines, most int) {
+	r.t.Helper()
+	if g := r.s.Groups[0]; g.Target != machines || len(g.Instances) != machines || r.fleet.most > most {
+		r.t.Errorf("%d machines, target %d, want %d; at most %d, want %d (seed %d)", len(g.Instances), g.Target, machines, r.fleet.most, most, r.seed)
+	}
+}
+
+func (r *rolling) held(rule string) (out []string) {
+	plan, _ := Decide(r.s, r.m, r.p)
+	for _, h := range plan.Held {
+		if h.Rule == rule {
+			out = append(out, h.String())
+		}
+	}
+	return out
+}
+
+// situations are what operators, clouds and workloads do in the middle of a rollout. In each of them rolling ends, no deployment is below its
+// budget (fleet judges it at each step), and nothing happens any more in the end.
+var situations = map[string]func(*rolling){
+	"a source after the next": func(r *rolling) {
+		r.half()
+		r.start("c")
+		r.ends("c")
+		r.size(20, 22)
+	},
+	"the old source comes back": func(r *rolling) {
+		r.half()
+		r.start("a")
+		r.ends("a")
+		r.size(20, 22)
+	},
+	"a PodDisruptionBudget allows nothing for two hours": func(r *rolling) {
+		r.fleet.closed = map[int]bool{3: true, 4: true}
+		r.play(2*time.Hour, func() bool { return false })
+		if r.sources()["a"] == 0 {
+			r.t.Errorf("nodes went with pods whose budget allows nothing: %v", r.sources())
+		}
+		r.fleet.closed = nil
+		r.ends("b")
+		r.size(20, 22)
+	},
+	"a window of the night on which clocks are put forward": func(r *rolling) { window(r, time.Date(2027, 3, 27, 23, 0, 0, 0, time.UTC)) },
+	"a window of the night on which clocks are put back":    func(r *rolling) { window(r, time.Date(2027, 10, 30, 22, 0, 0, 0, time.UTC)) },
+	"the group is at its maximum": func(r *rolling) {
+		r.s.Groups[0].Max = 20
+		r.still(2 * time.Hour)
+		if held := strings.Join(r.held(decision.RuleReplace), "\n"); !strings.Contains(held, decision.RuleMax) {
+			r.t.Errorf("no node tells that its group is at its maximum: %s", held)
+		}
+		r.size(20, 20)
+		r.s.Groups[0].Max = 21
+		r.ends("b")
+		r.size(20, 21)
+	},
+	"at the maximum one is emptied first, and the image never joins": func(r *rolling) {
+		r.s.Groups[0].Max, r.p.ReplaceAtMax, r.fleet.began = 20, "empty-first", false // its pods have no place for a time
+		r.start("never joins")
+		r.play(3*time.Hour, func() bool { return false })
+		if left := r.sources()["a"]; left != 19 || len(r.held(decision.RuleHalted)) == 0 {
+			r.t.Errorf("%v, halted %v", r.sources(), r.held(decision.RuleHalted))
+		}
+		r.s.Groups[0].Max = 21 // two pods of one deployment cannot leave a node one after the other where no machine has room for the first
+		r.start("b")
+		r.ends("b")
+		r.size(20, 21)
+	},
+	"a burst of pods": func(r *rolling) {
+		r.half()
+		r.fleet.began = false // pods of the burst wait, and their deployments are not whole
+		for class := range 10 {
+			r.replicas[class] = 20
+		}
+		r.ends("b")
+	},
+	"half of the pods go": func(r *rolling) {
+		r.half()
+		for class := range 10 {
+			r.replicas[class] = 2
+		}
+		r.fleet.began = false
+		r.ends("b")
+	},
+	"paused before the first machine has proven itself": func(r *rolling) {
+		r.play(time.Hour, func() bool { return r.started["b"] > 0 })
+		r.p.Rollouts = cluster.RolloutOrders{"workers": {Paused: true, Since: r.s.Now}}
+		r.still(2 * time.Hour)
+		r.p.Rollouts = nil
+		r.ends("b")
+		r.size(20, 22)
+	},
+	"AWS replaces the machines itself for two hours": func(r *rolling) {
+		r.half()
+		r.s.Groups[0].Replacing = "an instance refresh is under way"
+		r.still(2 * time.Hour)
+		if len(r.held(decision.RuleElsewhere)) == 0 {
+			r.t.Error("no reason is held")
+		}
+		r.s.Groups[0].Replacing = ""
+		r.ends("b")
+		r.size(20, 22)
+	},
+	"it is not known each third time whether AWS replaces the machines": func(r *rolling) {
+		look, n := r.fleet.each, 0
+		r.fleet.each = func(p decision.Plan) {
+			look(p)
+			if n++; n%3 == 0 {
+				r.s.Groups[0].ReplacingStale = "AWS has not told yet"
+			} else {
+				r.s.Groups[0].ReplacingStale = ""
+			}
+			for _, a := range p.Actions {
+				if u, ok := a.(decision.Uncordon); ok {
+					r.t.Errorf("the cordon of %s is taken back: %s", u.Node, u.Why)
+				}
+			}
+		}
+		r.ends("b")
+		r.size(20, 22)
+	},
+	"a third of the kubelets is silent for an hour": func(r *rolling) {
+		r.half()
+		r.fleet.began, r.fleet.silent = false, map[cluster.NodeName]time.Time{}
+		for _, n := range r.s.Nodes[:7] {
+			r.fleet.silent[n.Name] = r.s.Now
+		}
+		r.still(time.Hour)
+		r.fleet.silent = nil
+		for _, n := range r.s.Nodes {
+			if n.Ready == cluster.StatusUnknown {
+				n.Ready, n.ReadySince = cluster.StatusTrue, r.s.Now
+			}
+		}
+		r.ends("b")
+		r.size(20, 22)
+	},
+}
+
+// window lets nodes go between half past one and half past three by the clocks of Berlin, and compares with the hours of UTC.
+func window(r *rolling, evening time.Time) {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	budget := cluster.DisruptionBudgets{{Nodes: 2, Cron: "30 1 * * *", For: 2 * time.Hour, Zone: "Europe/Berlin"}}
+	r.s.Groups[0].Options.Budgets = &budget
+	r.cordons = nil
+	for night := evening; r.sources()["a"] > 0 && night.Before(evening.Add(5*24*time.Hour)); night = night.Add(24 * time.Hour) {
+		r.s.Now = night // nothing but time passes between two nights
+		r.play(5*time.Hour, func() bool { return r.sources()["a"] == 0 })
+	}
+	r.ends("b")
+	for _, at := range r.cordons {
+		local := at.In(zone)
+		begin := time.Date(local.Year(), local.Month(), local.Day(), 1, 30, 0, 0, zone)
+		if at.Before(begin) || at.After(begin.Add(2*time.Hour)) {
+			r.t.Errorf("a node was cordoned at %s, and the window opens at %s for two hours", local, begin)
+		}
+	}
+	if len(r.cordons) < 20 {
+		r.t.Errorf("%d nodes were cordoned", len(r.cordons))
+	}
+	r.size(20, 22)
+}
+
+// TestRolloutSituations: see situations.
+func TestRolloutSituations(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(situations)) {
+		t.Run(name, func(t *testing.T) {
+			r := newRolling(t)
+			r.t = t
+			situations[name](r)
+		})
+	}
+}
