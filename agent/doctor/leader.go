@@ -26,15 +26,17 @@ import (
 
 // machine is what checkLeader asks of the machine that it runs on.
 type machine struct {
-	name      string   // its host name, or AUTOSCALER_NODE_NAME
-	addresses []string // of its interfaces
-	lookup    func(ctx context.Context, host string) ([]string, error)
-	dial      func(ctx context.Context, address string, settings *tls.Config) error
+	name       string   // its host name, or AUTOSCALER_NODE_NAME
+	addresses  []string // of its interfaces
+	advertised string   // the address for which kubeadm set its API server up; empty: unknown
+	lookup     func(ctx context.Context, host string) ([]string, error)
+	dial       func(ctx context.Context, address string, settings *tls.Config) error
 }
 
 func thisMachine(cfg config.Config) machine {
 	m := machine{lookup: net.DefaultResolver.LookupHost, dial: dialKubelet}
 	m.name, _ = cfg.Identity() // no name is a name of no Node
+	m.advertised = advertised(serverManifest)
 	list, _ := net.InterfaceAddrs()
 	for _, a := range list {
 		if n, ok := a.(*net.IPNet); ok {
@@ -42,6 +44,20 @@ func thisMachine(cfg config.Config) machine {
 		}
 	}
 	return m
+}
+
+// serverManifest is kubeadm's static pod of the API server.
+const serverManifest = "/etc/kubernetes/manifests/kube-apiserver.yaml"
+
+// advertised reads the address of a manifest's --advertise-address. Only root may read kubeadm's.
+func advertised(manifest string) string {
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := strings.Cut(string(text), "- --advertise-address=")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(line)
 }
 
 // checkLeader looks at what docs/install.md asks of the cluster and of this machine.
@@ -153,6 +169,8 @@ func signs(flags map[string]string) bool {
 	return pair("cluster-signing") || pair("cluster-signing-kubelet-client") && pair("cluster-signing-kubelet-serving")
 }
 
+const addressRemedy = "give the machine its fixed address back, or carry out docs/leader.md, \"Another address\""
+
 // checkName looks whether this machine still bears the name and an address of its Node.
 func checkName(ctx context.Context, client *kube.Client, m machine) []Finding {
 	const about = "leader"
@@ -173,7 +191,7 @@ func checkName(ctx context.Context, client *kube.Client, m machine) []Finding {
 			return []Finding{{Level: LevelOK, About: about, Text: fmt.Sprintf("this machine is Node %s (%s)", n.Name, strings.Join(addresses, ", "))}}
 		case n.Name == m.name:
 			return []Finding{{Level: LevelError, About: about, Text: fmt.Sprintf("Node %s has the addresses %s, and this machine has none of them: it came back with another address, or another machine bears its name", n.Name, strings.Join(addresses, ", ")),
-				Remedy: "give the machine its fixed address back; with a new one, point the DNS name of the endpoint there and renew the API server's certificate and etcd's manifest (docs/leader.md, \"Another address\")"}}
+				Remedy: addressRemedy}}
 		case here:
 			return []Finding{{Level: LevelWarning, About: about, Text: fmt.Sprintf("this machine is called %s, and its address is that of Node %s: it came back with another host name, or the Node has a name of its own; until the agent knows it, the certificate of its kubelet is held (R16)", cmp.Or(m.name, "nothing"), n.Name),
 				Remedy: "set " + config.Prefix + "_NODE_NAME=" + n.Name + ", or hostnamectl set-hostname " + n.Name}}
@@ -187,6 +205,9 @@ func checkName(ctx context.Context, client *kube.Client, m machine) []Finding {
 // checkServer is for an API server that does not answer: a leader that came back with another
 // address is not found by the name in its own kubeconfig.
 func checkServer(ctx context.Context, server string, m machine) []Finding {
+	if m.advertised != "" && !slices.Contains(m.addresses, m.advertised) {
+		return []Finding{{Level: LevelError, About: "leader", Text: fmt.Sprintf("kubeadm set API server and etcd of this machine up for %s, and it has only %s: it came back with another address", m.advertised, strings.Join(m.addresses, ", ")), Remedy: addressRemedy}}
+	}
 	u, err := url.Parse(server)
 	if err != nil || u.Hostname() == "" {
 		return nil

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +154,22 @@ func TestCheckServer(t *testing.T) {
 			continue
 		}
 		expect(t, name, got, c.level, c.text)
+	}
+}
+
+// TestCheckServerOfOldAddress: etcd and API server do not start with an address that the machine has lost.
+func TestCheckServerOfOldAddress(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kube-apiserver.yaml")
+	if err := os.WriteFile(file, []byte("spec:\n  containers:\n  - command:\n    - kube-apiserver\n    - --advertise-address=10.0.0.5\n    - --allow-privileged=true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := machine{addresses: []string{"10.0.0.9"}, advertised: advertised(file), lookup: func(context.Context, string) ([]string, error) { return []string{"10.0.0.9"}, nil }}
+	expect(t, "lost", checkServer(t.Context(), "https://k8s.example.net:6443", m), LevelError, "up for 10.0.0.5, and it has only 10.0.0.9")
+	for name, advertised := range map[string]string{"its own": "10.0.0.9", "no manifest": advertised(file + ".none")} {
+		m.advertised = advertised
+		if got := checkServer(t.Context(), "https://k8s.example.net:6443", m); len(got) != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 

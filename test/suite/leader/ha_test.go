@@ -51,7 +51,7 @@ func (h *ha) name(n int) string { return fmt.Sprintf("cp-%d", n+1) }
 func TestHA(t *testing.T) {
 	h := &ha{rig: newRig(t)}
 	h.front = router
-	h.endpoint(t)
+	h.forward(t)
 	began := time.Now()
 	first := h.leaderWith(t, "cp-1", h.hook(t, "10.244.0.0/24", h.archives, onCgroupV1, smallEtcd))
 	h.leaders = []*worker.Container{first}
@@ -83,8 +83,8 @@ func TestHA(t *testing.T) {
 	h.loseTwo(t)
 }
 
-// endpoint is what stands before the API servers: a connection goes to one that answers.
-func (h *ha) endpoint(t *testing.T) {
+// forward is what stands before the API servers: a connection goes to one that answers.
+func (h *ha) forward(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("tcp", router+":6443")
 	if err != nil {
@@ -120,7 +120,7 @@ func (h *ha) join(t *testing.T, n int) {
 	first := h.leaders[0]
 	values := h.render(t, "leader-config", "--join", "--format", "values", "--kubernetes-version", h.parts.Kubernetes)
 	hook := h.hook(t, fmt.Sprintf("10.244.%d.0/24", n), h.archives)
-	script := h.render(t, append([]string{"leader-config", "--join", "--endpoint", endpoint, "--kubernetes-version", h.parts.Kubernetes, "--os", "debian",
+	script := h.render(t, append([]string{"leader-config", "--join", "--endpoint", h.endpoint, "--kubernetes-version", h.parts.Kubernetes, "--os", "debian",
 		"--advertise-address", controlPlane[n], "--image-pull-policy", "Never", "--ignore-preflight-errors", "SystemVerification,Mem,NumCPU", "--before-init", hook}, h.downloads()...)...)
 	agent, err := os.ReadFile(filepath.Join(h.programs, "autoscaler-agent"))
 	if err = errors.Join(err, first.Write("/root/values.sh", values, 0o600)); err != nil {

@@ -19,7 +19,7 @@ func (h *ha) rebootOne(t *testing.T) {
 	t.Helper()
 	n := h.acting(t.Context())
 	began := time.Now()
-	if err := h.again[h.leaders[n]](); err != nil {
+	if err := h.again[h.leaders[n]](controlPlane[n]); err != nil {
 		t.Fatal(err)
 	}
 	await.True(t, h.name(n)+" has booted", func() bool { return started(t)(h.leaders[n]) })

@@ -47,8 +47,8 @@ func TestLeader(t *testing.T) {
 	r := newRig(t)
 	began := time.Now()
 	c := r.leader(t)
-	api := client(t, c)
-	checkControlPlane(t, c, api)
+	api := r.client(t, c)
+	r.checkControlPlane(t, c, api)
 	t.Logf("a leader %s after it was switched on", time.Since(began).Round(time.Second))
 	r.rerun(t, c)
 
@@ -74,8 +74,9 @@ func TestLeader(t *testing.T) {
 	r.renewsCertificates(t, c)
 	r.reboots(t, c, api)
 	r.renamed(t, c, api)
-	c = r.diskLost(t, c, api, i.PrivateDNS, snapshot)
-	c = r.diskLost(t, c, api, i.PrivateDNS, copied)
+	r.moved(t, c, w, i.PrivateDNS)
+	c = r.diskLost(t, c, w, i.PrivateDNS, snapshot)
+	c = r.diskLost(t, c, w, i.PrivateDNS, copied)
 	r.inAPod(t, c)
 }
 
@@ -97,7 +98,7 @@ func (r *rig) inAPod(t *testing.T, c *worker.Container) {
 		t.Fatal(err)
 	}
 	// Without kube-proxy nothing answers at the address of the Service kubernetes.
-	settings := strings.Join(r.cloudEnv(), "\n") + "\nKUBERNETES_SERVICE_HOST=" + address + "\nKUBERNETES_SERVICE_PORT=6443\n"
+	settings := strings.Join(r.cloudEnv(), "\n") + "\nKUBERNETES_SERVICE_HOST=" + r.address + "\nKUBERNETES_SERVICE_PORT=6443\n"
 	own, err := c.Read("/etc/autoscaler-agent/agent.env")
 	if err != nil {
 		t.Fatal(err)
@@ -173,20 +174,14 @@ const onCgroupV1 = "echo 'failCgroupV1: false' >>/etc/kubernetes/kubeadm-init.ya
 // leaderWith is leader with a hook and a name of the caller's.
 func (r *rig) leaderWith(t *testing.T, name, hook string) *worker.Container {
 	t.Helper()
-	args := append([]string{"leader-config", "--endpoint", endpoint, "--kubernetes-version", r.parts.Kubernetes, "--os", "debian", "--network", "none",
-		"--cert-san", address, "--image-pull-policy", "Never", "--ignore-preflight-errors", "SystemVerification,Mem,NumCPU", "--before-init", hook}, r.downloads()...)
-	script, err := exec.Command(filepath.Join(r.programs, "autoscaler-agent"), args...).Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		t.Fatalf("%v\n%s", err, exit.Stderr)
-	}
-	agent, err2 := os.ReadFile(filepath.Join(r.programs, "autoscaler-agent"))
-	if err := errors.Join(err, err2); err != nil {
+	r.renderScript(t, hook)
+	agent, err := os.ReadFile(filepath.Join(r.programs, "autoscaler-agent"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	r.script, r.agent = script, agent
-	c := r.machine(t, name, name, address, func(c *worker.Container) error {
-		return errors.Join(c.Write("/root/leader.sh", script, 0o600), c.Write("/root/autoscaler-agent-linux-amd64", agent, 0o755), c.Write("/etc/cloud/cloud-init.disabled", nil, 0o644))
+	r.agent = agent
+	c := r.machine(t, name, name, r.address, func(c *worker.Container) error {
+		return errors.Join(c.Write("/root/leader.sh", r.script, 0o600), c.Write("/root/autoscaler-agent-linux-amd64", agent, 0o755), c.Write("/etc/cloud/cloud-init.disabled", nil, 0o644))
 	}, started(t))
 	out := must(t, c, "sh /root/leader.sh 2>&1")
 	t.Logf("leader.sh:\n%s", phases(out))
@@ -197,6 +192,20 @@ func (r *rig) leaderWith(t *testing.T, name, hook string) *worker.Container {
 		t.Fatalf("leader.sh did not end:\n%s", tail(out))
 	}
 	return c
+}
+
+// renderScript makes leader.sh for the leader's address.
+func (r *rig) renderScript(t *testing.T, hook string) {
+	t.Helper()
+	args := append([]string{"leader-config", "--endpoint", r.endpoint, "--kubernetes-version", r.parts.Kubernetes, "--os", "debian", "--network", "none",
+		"--cert-san", r.address, "--image-pull-policy", "Never", "--ignore-preflight-errors", "SystemVerification,Mem,NumCPU", "--before-init", hook}, r.downloads()...)
+	script, err := exec.Command(filepath.Join(r.programs, "autoscaler-agent"), args...).Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		t.Fatalf("%v\n%s", err, exit.Stderr)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	r.script, r.hooked = script, hook
 }
 
 // started tells whether a machine's systemd is up.
@@ -219,7 +228,7 @@ func phases(out string) string {
 }
 
 // checkControlPlane: kubeadm's own defaults are what the agent needs, and ours are in force.
-func checkControlPlane(t *testing.T, c *worker.Container, api kubernetes.Interface) {
+func (r *rig) checkControlPlane(t *testing.T, c *worker.Container, api kubernetes.Interface) {
 	t.Helper()
 	manifest, err := c.Read("/etc/kubernetes/manifests/kube-controller-manager.yaml")
 	if err != nil {
@@ -231,7 +240,7 @@ func checkControlPlane(t *testing.T, c *worker.Container, api kubernetes.Interfa
 		}
 	}
 	info, err := api.CoreV1().ConfigMaps("kube-public").Get(t.Context(), "cluster-info", metav1.GetOptions{})
-	if err != nil || !strings.Contains(info.Data["kubeconfig"], "https://"+endpoint) {
+	if err != nil || !strings.Contains(info.Data["kubeconfig"], "https://"+r.endpoint) {
 		t.Errorf("cluster-info: %v %v", err, info)
 	}
 	kubelet, err := api.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "kubelet-config", metav1.GetOptions{})
@@ -295,8 +304,8 @@ func (r *rig) checkOwnCertificate(t *testing.T, c *worker.Container) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	await.Nil(t, "the leader's kubelet serves with a certificate of the cluster", func(ctx context.Context) error {
-		d := tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: address}}
-		conn, err := d.DialContext(ctx, "tcp", address+":10250")
+		d := tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: r.address}}
+		conn, err := d.DialContext(ctx, "tcp", r.address+":10250")
 		if err != nil {
 			return err
 		}

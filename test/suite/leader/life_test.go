@@ -42,9 +42,9 @@ func section(t *testing.T, file, heading, word string) string {
 }
 
 // served is the serial number of the certificate that the API server has in use.
-func served(t *testing.T) string {
+func (r *rig) served(t *testing.T) string {
 	t.Helper()
-	conn, err := tls.Dial("tcp", address+":6443", &tls.Config{InsecureSkipVerify: true}) // the number alone is asked for
+	conn, err := tls.Dial("tcp", r.address+":6443", &tls.Config{InsecureSkipVerify: true}) // the number alone is asked for
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func served(t *testing.T) string {
 func (r *rig) renewsCertificates(t *testing.T, c *worker.Container) {
 	t.Helper()
 	before := must(t, c, "sha256sum /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/etcd/server.crt /etc/kubernetes/admin.conf")
-	number, began := served(t), time.Now()
+	number, began := r.served(t), time.Now()
 	out := must(t, c, "set -e\n"+section(t, "leader.md", "Certificates", "kubeadm certs renew"))
 	t.Logf("certificates renewed in %s:\n%s", time.Since(began).Round(time.Second), out)
 	after := must(t, c, "sha256sum /etc/kubernetes/pki/apiserver.crt /etc/kubernetes/pki/etcd/server.crt /etc/kubernetes/admin.conf")
@@ -66,7 +66,7 @@ func (r *rig) renewsCertificates(t *testing.T, c *worker.Container) {
 			t.Errorf("it is as it was: %s", line)
 		}
 	}
-	if served(t) == number {
+	if r.served(t) == number {
 		t.Error("the API server serves with its old certificate")
 	}
 	r.acts(t, c)
@@ -90,11 +90,12 @@ type loss struct {
 	name                   string // of the machine that goes on: no two have one
 	heading, save, restore string // a section, and words of its two blocks of commands
 	files                  []string
+	address                string // of the machine that goes on, if it is another one
 }
 
 var (
-	copied   = loss{"copy", "The disk is lost", "var/lib/etcd", "sh leader.sh", []string{"/root/leader.tgz"}}
-	snapshot = loss{"snap", "Restored from a snapshot of etcd", "snapshot save", "snapshot restore", []string{"/root/snapshot.db", "/root/pki.tgz"}}
+	copied   = loss{"copy", "The disk is lost", "var/lib/etcd", "sh leader.sh", []string{"/root/leader.tgz"}, ""}
+	snapshot = loss{"snap", "Restored from a snapshot of etcd", "snapshot save", "snapshot restore", []string{"/root/snapshot.db", "/root/pki.tgz"}, "10.90.0.12"}
 )
 
 // etcdPrograms puts etcdctl and etcdutl on a machine.
@@ -110,10 +111,11 @@ func etcdPrograms(c *worker.Container) error {
 	return errors.Join(errs...)
 }
 
-// diskLost follows docs/leader.md: what was saved makes an empty machine of the same name and address
+// diskLost follows docs/leader.md: what was saved makes an empty machine of the same name
 // the leader of the same cluster. Its worker stays, and what was made after the save is not there.
-func (r *rig) diskLost(t *testing.T, c *worker.Container, api kubernetes.Interface, work string, way loss) *worker.Container {
+func (r *rig) diskLost(t *testing.T, c, w *worker.Container, work string, way loss) *worker.Container {
 	t.Helper()
+	api := r.client(t, c)
 	node, err := api.CoreV1().Nodes().Get(t.Context(), work, metav1.GetOptions{})
 	if err := errors.Join(err, etcdPrograms(c)); err != nil {
 		t.Fatal(err)
@@ -129,6 +131,11 @@ func (r *rig) diskLost(t *testing.T, c *worker.Container, api kubernetes.Interfa
 	r.note(t, api, "after")
 	_ = c.Halt() // a control plane takes longer to stop than Halt waits
 	began := time.Now()
+	if way.address != "" {
+		r.address = way.address
+		r.leads(t, r.address, w)
+		r.renderScript(t, r.hooked)
+	}
 	script := bytes.ReplaceAll(r.script, []byte("- SystemVerification\n"), []byte("- SystemVerification\n  - DirAvailable--var-lib-etcd\n"))
 	if bytes.Equal(script, r.script) {
 		t.Fatal("the script ignores no preflight check")
@@ -137,7 +144,7 @@ func (r *rig) diskLost(t *testing.T, c *worker.Container, api kubernetes.Interfa
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := r.machine(t, way.name, "leader", address, func(c *worker.Container) error {
+	next := r.machine(t, way.name, "leader", r.address, func(c *worker.Container) error {
 		errs := []error{etcdPrograms(c)}
 		for file, text := range saved {
 			errs = append(errs, c.Write(file, text, 0o600))
@@ -146,9 +153,10 @@ func (r *rig) diskLost(t *testing.T, c *worker.Container, api kubernetes.Interfa
 			c.Write("/etc/systemd/system/autoscaler-agent.service.d/cloud.conf", unit, 0o600), c.Write("/etc/cloud/cloud-init.disabled", nil, 0o644))...)
 	}, started(t))
 	must(t, next, "install -m 0755 /root/autoscaler-agent-linux-amd64 /usr/local/bin/autoscaler-agent")
-	commands := strings.ReplaceAll(section(t, "leader.md", way.heading, way.restore), "10.0.0.11", address)
+	commands := strings.ReplaceAll(section(t, "leader.md", way.heading, way.restore), "10.0.0.11", r.address)
 	out := must(t, next, "set -e; export "+strings.Join(r.cloudEnv(), " ")+"\n"+commands)
 	t.Logf("from an empty disk to the same cluster in %s:\n%s", time.Since(began).Round(time.Second), phases(out))
+	api = r.client(t, next)
 	r.acts(t, next)
 	r.checkOwnCertificate(t, next)
 	r.ready(t, api, "leader")
@@ -185,7 +193,7 @@ func (r *rig) note(t *testing.T, api kubernetes.Interface, name string) {
 func (r *rig) reboots(t *testing.T, c *worker.Container, api kubernetes.Interface) {
 	t.Helper()
 	began := time.Now()
-	if err := r.again[c](); err != nil {
+	if err := r.again[c](r.address); err != nil {
 		t.Fatal(err)
 	}
 	await.True(t, "the leader has booted", func() bool { return started(t)(c) })

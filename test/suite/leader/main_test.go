@@ -58,10 +58,6 @@ func outside() error {
 			return fmt.Errorf("build %s: %w: %s", name, err, out)
 		}
 	}
-	args := append([]string{"--net", "sh", "-ec", `ip link set lo up; ip addr add 169.254.169.254/32 dev lo; ip addr add ` + router + `/32 dev lo
-echo 1 >/proc/sys/net/ipv4/ip_forward; exec "$0" "$@"`}, os.Args...)
-	cmd := exec.CommandContext(ctx, "unshare", args...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), gate+"=inside", "AUTOSCALER_TEST_PROGRAMS="+dir, "AUTOSCALER_TEST_ETCD="+etcd)
-	return cmd.Run()
+	return worker.Inside(ctx, "ip addr add 169.254.169.254/32 dev lo; ip addr add "+router+"/32 dev lo",
+		gate+"=inside", "AUTOSCALER_TEST_PROGRAMS="+dir, "AUTOSCALER_TEST_ETCD="+etcd)
 }

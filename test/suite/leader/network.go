@@ -20,8 +20,9 @@ const router = "10.90.0.1"
 
 // wired boots a container in a network namespace of its own, with one address and a way to
 // the test's. The thread that started it lives until remove is called: it is the container's
-// parent, and with the thread the container would go. again switches the machine off and on.
-func wired(ctx context.Context, c *worker.Container, address string) (remove, again func() error, err error) {
+// parent, and with the thread the container would go. again switches the machine off and on; with
+// another address it has that one from then on.
+func wired(ctx context.Context, c *worker.Container, address string) (remove func() error, again func(address string) error, err error) {
 	up, calls, gone := make(chan error), make(chan func()), make(chan error, 1)
 	onThread(func() {
 		err := syscall.Unshare(syscall.CLONE_NEWNET)
@@ -38,10 +39,17 @@ func wired(ctx context.Context, c *worker.Container, address string) (remove, ag
 		gone <- c.Remove()
 	})
 	remove = func() error { close(calls); return <-gone }
-	again = func() error {
+	again = func(next string) error {
 		booted := make(chan error)
 		calls <- func() {
 			_ = c.Halt() // a control plane takes longer to stop than Halt waits: its machine is switched off
+			if next != address {
+				if err := readdress(c.Name, address, next); err != nil {
+					booted <- err
+					return
+				}
+				address = next
+			}
 			booted <- c.Boot(ctx)
 		}
 		return <-booted
@@ -67,8 +75,23 @@ func onThread(f func()) {
 	<-locked
 }
 
+// link is the test's end of a machine's wire.
+func link(name string) string { return "v" + name[max(0, len(name)-12):] }
+
+// readdress gives the machine of this thread's namespace another address.
+func readdress(name, old, next string) error {
+	inside := fmt.Sprintf(`ip addr add %[4]s/32 dev eth0
+ip addr del %[3]s/32 dev eth0
+ip route replace %[5]s dev eth0
+ip route replace default via %[5]s
+nsenter -t %[2]s -n sh -ec 'ip route replace %[4]s dev %[1]s; ip route del %[3]s'`, link(name), fmt.Sprint(os.Getpid()), old, next, router)
+	if out, err := exec.Command("sh", "-ec", inside).CombinedOutput(); err != nil {
+		return fmt.Errorf("give %s the address %s: %w: %s", name, next, err, out)
+	}
+	return nil
+}
+
 func wire(name, address string) error {
-	link := "v" + name[max(0, len(name)-12):]
 	base := fmt.Sprint(os.Getpid())
 	inside := fmt.Sprintf(`echo 1 >/proc/sys/net/ipv4/ip_forward # the container sees it read-only
 ip link set lo up
@@ -77,7 +100,7 @@ ip addr add %[3]s/32 dev eth0
 ip link set eth0 up
 ip route add %[4]s dev eth0
 ip route add default via %[4]s
-nsenter -t %[2]s -n sh -ec 'ip link set %[1]s up; ip route replace %[3]s dev %[1]s'`, link, base, address, router)
+nsenter -t %[2]s -n sh -ec 'ip link set %[1]s up; ip route replace %[3]s dev %[1]s'`, link(name), base, address, router)
 	if out, err := exec.Command("sh", "-ec", inside).CombinedOutput(); err != nil {
 		return fmt.Errorf("make the network of %s: %w: %s", name, err, out)
 	}

@@ -31,12 +31,11 @@ import (
 
 const (
 	endpoint = "k8s.example.net:6443"
-	address  = "10.90.0.10" // the leader's, the first of three
 	group    = "workers"
 )
 
 // controlPlane are the addresses of leaders.
-var controlPlane = []string{address, "10.90.0.11", "10.90.0.12"}
+var controlPlane = []string{"10.90.0.10", "10.90.0.11", "10.90.0.12"}
 
 // rig is an emulated AWS, a mirror and the images.
 type rig struct {
@@ -53,11 +52,16 @@ type rig struct {
 	launched chan aws.Instance
 	// script made the first leader, with the agent's program beside it.
 	script, agent []byte
+	hooked        string // the file of the script's hook
+	// endpoint is where machines look for the API server.
+	endpoint string
+	// address is the leader's, the first of three.
+	address string
 	// front is the address that the endpoint's name leads to: the one leader's, or the forwarder's
 	// before three.
 	front string
-	// again switches a machine off and on.
-	again   map[*worker.Container]func() error
+	// again switches a machine off and on, with the address that it has from then on.
+	again   map[*worker.Container]func(address string) error
 	workers int // so far: no two containers have one name
 	// ended is told of each machine that the cloud has ended.
 	ended func(aws.Instance)
@@ -71,7 +75,7 @@ func newRig(t *testing.T) *rig {
 	if os.Getenv(gate) != "inside" {
 		t.Skip("boots containers as root and builds Kubernetes once: make e2e-leader")
 	}
-	r := &rig{programs: os.Getenv("AUTOSCALER_TEST_PROGRAMS"), launched: make(chan aws.Instance, 8), front: address, again: map[*worker.Container]func() error{}, ended: func(aws.Instance) {}, images: t.TempDir(), serves: map[string]string{}}
+	r := &rig{programs: os.Getenv("AUTOSCALER_TEST_PROGRAMS"), launched: make(chan aws.Instance, 8), endpoint: endpoint, address: controlPlane[0], front: controlPlane[0], again: map[*worker.Container]func(string) error{}, ended: func(aws.Instance) {}, images: t.TempDir(), serves: map[string]string{}}
 	var err error
 	if r.parts, err = worker.Prepare(t.Context(), t.Output()); err != nil {
 		t.Fatal(err)
@@ -165,7 +169,7 @@ func (r *rig) startMirror(t *testing.T) {
 func (r *rig) specOf(version string) userdata.Spec {
 	return userdata.Spec{
 		Cloud: "aws", System: "debian", Arch: "amd64", KubernetesVersion: version, Reservation: userdata.DefaultReservation(),
-		Join:      userdata.Join{Endpoint: endpoint, Token: "abcdef.0123456789abcdef", CACertHashes: []string{"sha256:" + strings.Repeat("0", 64)}},
+		Join:      userdata.Join{Endpoint: r.endpoint, Token: "abcdef.0123456789abcdef", CACertHashes: []string{"sha256:" + strings.Repeat("0", 64)}},
 		Downloads: userdata.Downloads{Containerd: r.parts.Containerd},
 	}
 }
@@ -338,9 +342,9 @@ func must(t *testing.T, c *worker.Container, line string) string {
 }
 
 // client is the administrator's, from here.
-func client(t *testing.T, c *worker.Container) kubernetes.Interface {
+func (r *rig) client(t *testing.T, c *worker.Container) kubernetes.Interface {
 	t.Helper()
-	return clientAt(t, c, address+":6443")
+	return clientAt(t, c, r.address+":6443")
 }
 
 func clientAt(t *testing.T, c *worker.Container, at string) kubernetes.Interface {
@@ -353,7 +357,7 @@ func clientAt(t *testing.T, c *worker.Container, at string) kubernetes.Interface
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Host, config.ServerName = "https://"+at, "k8s.example.net"
+	config.Host, config.ServerName = "https://"+at, "kubernetes" // a name that kubeadm gives to every API server
 	out, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

@@ -52,11 +52,7 @@ func outside() error {
 	if err := world.BuildAgent(ctx, agent); err != nil {
 		return err
 	}
-	args := append([]string{"--net", "sh", "-ec", `ip link set lo up; ip addr add 169.254.169.254/32 dev lo; echo 1 >/proc/sys/net/ipv4/ip_forward; exec "$0" "$@"`}, os.Args...)
-	cmd := exec.CommandContext(ctx, "unshare", args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), gate+"=inside", "AUTOSCALER_TEST_AGENT="+agent)
-	return cmd.Run()
+	return Inside(ctx, "ip addr add 169.254.169.254/32 dev lo", gate+"=inside", "AUTOSCALER_TEST_AGENT="+agent)
 }
 
 func TestPreparedFilesAreNamed(t *testing.T) {
