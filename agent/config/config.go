@@ -86,7 +86,7 @@ func Load() (Config, error) {
 	err := process(&c)
 	c.Bootstrap.TokenGroups = c.JoinGroups() // they go by the mode of the join
 	swallowed, open := unclosed(os.Environ())
-	err = errors.Join(err, unknown(os.Environ()), c.Validate())
+	err = errors.Join(err, unknown(os.Environ()), proxies(), c.Validate())
 	return c, errors.Join(open, without(err, swallowed))
 }
 

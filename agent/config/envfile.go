@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/autoscaler-agent/autoscaler-agent/internal/textfile"
 )
@@ -115,13 +114,8 @@ func ParseEnvFile(text string) ([][2]string, error) {
 func parseEnv(text string) (envParser, error) {
 	p := envParser{line: 1}
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	switch bad := notUTF8(text); {
-	case strings.ContainsRune(text, 0):
-		return p, fmt.Errorf("a NUL byte at offset %d: write the file as plain text", strings.IndexByte(text, 0))
-	case strings.HasPrefix(text, "\ufeff"):
-		return p, errors.New("the file begins with a byte order mark (BOM): save it as UTF-8 without one")
-	case bad >= 0: // systemd drops such a value
-		return p, fmt.Errorf("line %d is not UTF-8: save the file as UTF-8", 1+strings.Count(text[:bad], "\n"))
+	if err := textfile.Plain(text); err != nil { // systemd drops such a value
+		return p, err
 	}
 	for i := 0; i < len(text); i++ {
 		p.step(text[i])
@@ -131,19 +125,6 @@ func parseEnv(text string) (envParser, error) {
 	}
 	p.finish()
 	return p, nil
-}
-
-// notUTF8 is the offset of the first byte that is no part of a UTF-8 character; -1: there is none.
-func notUTF8(text string) int {
-	if utf8.ValidString(text) {
-		return -1
-	}
-	for i, r := range text {
-		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
-			return i
-		}
-	}
-	return -1
 }
 
 type envState int

@@ -32,12 +32,17 @@ type Amounts cluster.Resources
 // Decode parses the list.
 func (a *Amounts) Decode(value string) error {
 	*a = Amounts{}
+	seen := map[string]bool{}
 	for _, item := range splitList(value) {
 		name, text, ok := strings.Cut(item, "=")
 		n, err := quantity.Parse(name, text)
 		if !ok || err != nil {
 			return fmt.Errorf("%q is no amount: write for example cpu=100m,memory=256Mi", item)
 		}
+		if seen[name] {
+			return fmt.Errorf("%q: %s is given twice: keep one", item, name)
+		}
+		seen[name] = true
 		switch name {
 		case "cpu":
 			a.MilliCPU = n
@@ -64,11 +69,16 @@ type Thresholds struct {
 // Decode parses the list.
 func (t *Thresholds) Decode(value string) error {
 	*t = Thresholds{}
+	seen := map[string]bool{}
 	for _, item := range splitList(value) {
 		signal, text, ok := strings.Cut(item, "<")
 		if !ok {
 			return fmt.Errorf("%q is no threshold: write for example memory.available<100Mi,nodefs.available<10%%", item)
 		}
+		if seen[signal] {
+			return fmt.Errorf("%q: %s is given twice: keep one", item, signal)
+		}
+		seen[signal] = true
 		percent, isPercent := strings.CutSuffix(text, "%")
 		var amount int64
 		if isPercent {

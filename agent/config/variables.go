@@ -13,6 +13,8 @@ import (
 
 	"github.com/kelseyhightower/envconfig"
 
+	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 )
 
@@ -146,11 +148,14 @@ func unparsed(e *envconfig.ParseError) error {
 	switch {
 	case what == otherRemedy:
 		return fmt.Errorf("%s is %q: %w (write %s)", e.KeyName, e.Value, e.Err, what)
-	case errors.Is(e.Err, strconv.ErrRange):
+	case errors.Is(e.Err, strconv.ErrRange), e.TypeName == "time.Duration" && longTime.MatchString(e.Value):
 		return fmt.Errorf("%s is %q: that is out of range; write %s", e.KeyName, e.Value, what)
 	}
 	return fmt.Errorf("%s is %q: write %s", e.KeyName, e.Value, what)
 }
+
+// longTime is a time that is written well: where it cannot be read, it is too long.
+var longTime = lazyregexp.New(`\A-?([0-9]+(\.[0-9]*)?(ns|us|ms|s|m|h))+\z`)
 
 const otherRemedy = "a value as /etc/autoscaler-agent/agent.env describes it"
 

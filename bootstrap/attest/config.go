@@ -38,12 +38,20 @@ var (
 
 // Validate names every variable that is wrong, and the remedy.
 func (c Config) Validate() error {
-	if c.Listen == "" {
-		return nil
-	}
 	var errs []error
 	bad := func(name, value, remedy string) {
 		errs = append(errs, fmt.Errorf("AUTOSCALER_BOOTSTRAP_ATTEST_%s is %q: %s", name, value, remedy))
+	}
+	if c.Account != "" && !accountPattern.MatchString(c.Account) {
+		bad("ACCOUNT", c.Account, "write the twelve digits of the workers' AWS account")
+	}
+	for _, r := range c.Roles {
+		if !rolePattern.MatchString(r) {
+			bad("ROLES", r, "write the role's name, not its ARN or path")
+		}
+	}
+	if c.Listen == "" {
+		return errors.Join(errs...)
 	}
 	if _, port, err := net.SplitHostPort(c.Listen); err != nil || port == "" {
 		bad("LISTEN", c.Listen, "write an address to listen on, for example :6444")
@@ -53,16 +61,11 @@ func (c Config) Validate() error {
 			bad(f.name, f.value, "use an absolute path; docs/attested-join.md tells how the file is made")
 		}
 	}
-	if !accountPattern.MatchString(c.Account) {
+	if c.Account == "" {
 		bad("ACCOUNT", c.Account, "write the twelve digits of the workers' AWS account")
 	}
 	if len(c.Roles) == 0 {
 		bad("ROLES", "", "name the instance role of the workers, for example worker; several with commas")
-	}
-	for _, r := range c.Roles {
-		if !rolePattern.MatchString(r) {
-			bad("ROLES", r, "write the role's name, not its ARN or path")
-		}
 	}
 	if !regionPattern.MatchString(c.Region) {
 		bad("REGION", c.Region, "write the workers' region, for example eu-west-1, here or in AUTOSCALER_AWS_REGION")

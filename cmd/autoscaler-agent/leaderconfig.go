@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -120,6 +121,17 @@ func (f *leaderFlags) render() ([]byte, error) {
 	for _, name := range leader.OfTheCluster {
 		if f.join && f.flags.Changed(name) {
 			return nil, fmt.Errorf("--%s is the cluster's since its first machine: leave it out with --join", name)
+		}
+	}
+	if f.join && f.format == "values" {
+		var idle error
+		f.flags.Visit(func(flag *pflag.Flag) {
+			if !slices.Contains([]string{"join", "format", "kubernetes-version", "out"}, flag.Name) {
+				idle = fmt.Errorf("--%s changes nothing of --format values: leave it out, and give it with --format script", flag.Name)
+			}
+		})
+		if idle != nil {
+			return nil, idle
 		}
 	}
 	s := f.spec

@@ -39,7 +39,7 @@ func ParseControlPlane(section json.RawMessage) ([]Machine, error) {
 		}
 		for _, what := range m.all() {
 			if first, twice := owner[what]; twice && first != n {
-				errs = append(errs, fmt.Errorf("[%d].node: %s stands in [%d] already: a name or an address is of one machine", n, what, first))
+				errs = append(errs, fmt.Errorf("[%d].%s: %s stands in [%d] already: a name or an address is of one machine", n, m.field(what), what, first))
 			}
 			owner[what] = n
 		}
@@ -54,6 +54,17 @@ func (m Machine) all() []string {
 		out = append(out, a.String())
 	}
 	return out
+}
+
+// field is the one that has a canonical name or address.
+func (m Machine) field(what string) string {
+	switch {
+	case what == m.Node:
+		return "node"
+	case slices.Contains(m.Names, what):
+		return "names"
+	}
+	return "addresses"
 }
 
 // Has tells whether a canonical name or address is the machine's.
@@ -93,7 +104,8 @@ func parseMachines(section json.RawMessage, controlPlane bool) ([]Machine, error
 		}
 		for _, same := range []string{"instance " + l.Instance, "node " + m.Node} {
 			if first, twice := seen[same]; twice && same != "instance " {
-				bad("instance", "%s stands in [%d] already", same, first)
+				field, _, _ := strings.Cut(same, " ")
+				bad(field, "%s stands in [%d] already", same, first)
 			}
 			seen[same] = n
 		}
@@ -107,6 +119,10 @@ func parseMachines(section json.RawMessage, controlPlane bool) ([]Machine, error
 			a, err := netip.ParseAddr(text)
 			if err != nil || a.Zone() != "" {
 				bad(fmt.Sprintf("addresses[%d]", k), "%q is no IP address", text)
+				continue
+			}
+			if a := a.Unmap(); !a.IsGlobalUnicast() {
+				bad(fmt.Sprintf("addresses[%d]", k), "%s is no address of one machine, by which others reach it: write the one that its Node has", text)
 				continue
 			}
 			m.Addresses = append(m.Addresses, CanonicalAddress(a))

@@ -49,7 +49,10 @@ func Write(path string, data []byte, mode fs.FileMode) (changed bool, err error)
 func resolve(path string) (string, error) {
 	path, info, err := follow(path)
 	if err == nil && info != nil && !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is not a regular file (%s)", path, info.Mode().Type())
+		if info.IsDir() {
+			return "", errors.New("it is a directory: name a file")
+		}
+		return "", fmt.Errorf("%s is not a regular file (%s): name another", path, info.Mode().Type())
 	}
 	return path, err
 }

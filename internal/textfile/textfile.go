@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"unicode/utf8"
 )
 
 // Read reads a file of at most most bytes. Its errors are of *fs.PathError.
@@ -52,4 +53,28 @@ func Check(path string) error {
 		return &fs.PathError{Op: "open", Path: path, Err: errors.New("it is a socket: name a regular file")}
 	}
 	return nil
+}
+
+// Plain says why a file is no plain text: editors and shells write such files, and what reads them
+// takes the mark for a part of the first word.
+func Plain(text string) error {
+	switch bad := notUTF8(text); {
+	case strings.ContainsRune(text, 0):
+		return fmt.Errorf("a NUL byte at offset %d: write the file as plain text", strings.IndexByte(text, 0))
+	case strings.HasPrefix(text, "\ufeff"):
+		return errors.New("the file begins with a byte order mark (BOM): save it as UTF-8 without one")
+	case bad >= 0:
+		return fmt.Errorf("line %d is not UTF-8: save the file as UTF-8", 1+strings.Count(text[:bad], "\n"))
+	}
+	return nil
+}
+
+// notUTF8 is the offset of the first byte that is no part of a UTF-8 character; -1: there is none.
+func notUTF8(text string) int {
+	for i, r := range text {
+		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
+			return i
+		}
+	}
+	return -1
 }

@@ -117,12 +117,16 @@ func (s Spec) validateSubnets(bad func(field, format string, args ...any)) {
 		parts := strings.Split(n[1], ",")
 		for _, text := range parts {
 			p, err := netip.ParsePrefix(text)
-			if err != nil || p != p.Masked() || len(parts) > 2 {
+			if err == nil && p != p.Masked() {
+				bad(n[0], "%s is an address in a network: write the network, %s", p, p.Masked())
+				continue
+			}
+			if err != nil || len(parts) > 2 {
 				bad(n[0], "%q: give a network, for example %s, or two with a comma between them", n[1], DefaultPodSubnet)
 				continue
 			}
 			if i := slices.IndexFunc(all, p.Overlaps); i >= 0 {
-				bad(n[0], "%s overlaps %s: give networks of their own", p, all[i])
+				bad(n[0], "%s overlaps %s: give pods and services networks of their own", p, all[i])
 			}
 			all = append(all, p)
 			families[n[0]] += family(p)

@@ -26,7 +26,11 @@ const Default = "/etc/worker.env"
 func Read(file string, needToken bool) (map[string]string, error) {
 	text, err := textfile.Read(file, most)
 	if err != nil {
-		return nil, fmt.Errorf("read join information: %w: start the agent, which publishes it, or name another file with --join-file", err)
+		remedy := ""
+		if errors.Is(err, fs.ErrNotExist) {
+			remedy = ": start the agent, which publishes it, or name another file with --join-file"
+		}
+		return nil, fmt.Errorf("read join information: %w%s", err, remedy)
 	}
 	vars, err := parse(file, text)
 	if err != nil {
@@ -60,6 +64,9 @@ func apiServerVersion(file string) (string, error) {
 }
 
 func parse(file string, text []byte) (map[string]string, error) {
+	if err := textfile.Plain(string(text)); err != nil {
+		return nil, fmt.Errorf("read join information: %s: %w", file, err)
+	}
 	vars := map[string]string{}
 	for lines, n := bufio.NewScanner(bytes.NewReader(text)), 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
@@ -70,7 +77,11 @@ func parse(file string, text []byte) (map[string]string, error) {
 		if !ok {
 			return nil, fmt.Errorf("read join information: %s line %d: want NAME=VALUE", file, n)
 		}
-		vars[name] = unquote(strings.TrimSpace(value))
+		value = unquote(strings.TrimSpace(value))
+		if first, twice := vars[name]; twice && first != value {
+			return nil, fmt.Errorf("read join information: %s line %d: %.60s is given twice with two values: keep one", file, n, name)
+		}
+		vars[name] = value
 	}
 	return vars, nil
 }

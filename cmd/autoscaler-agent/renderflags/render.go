@@ -1,6 +1,7 @@
 package renderflags
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -160,6 +161,9 @@ func (f *Flags) ReadFiles() error {
 		text, err := textfile.Read(file, mostText)
 		if err != nil {
 			return fmt.Errorf("read a hook: %w", err)
+		}
+		if len(bytes.TrimSpace(text)) == 0 {
+			return fmt.Errorf("read a hook: %s is empty: write a script into it, or leave the flag out", file)
 		}
 		f.hooks[i] = text
 	}

@@ -15,15 +15,34 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/suite/worker"
 )
 
-// kill ends the acting agent without a word, and waits until another one acts.
-func (h *ha) kill(t *testing.T, when string) {
+// inCall holds the next call of the acting agent until the agent is killed: the cloud gets the order and
+// carries it out, and nobody hears its answer.
+func (h *ha) inCall(t *testing.T, action string, begin func()) {
+	t.Helper()
+	held := make(chan struct{})
+	stop := h.cloud.Inject(aws.Fault{Action: action, Kind: aws.Slow, Delay: time.Hour, Times: 1, OnStrike: func() { close(held) }})
+	defer stop()
+	begin()
+	select {
+	case <-held:
+	case <-time.After(await.Limit):
+		t.Fatalf("the agent does not call %s", action)
+	}
+	done := aws.Action("*", action)
+	before := len(h.cloud.Calls(done))
+	h.kill(t, "in the middle of "+action, func() {
+		await.True(t, "the cloud carries the order of the dead agent out", func() bool { return len(h.cloud.Calls(done)) > before })
+	})
+}
+
+// kill ends the acting agent without a word, and waits until another one acts. Then is what happens at once.
+func (h *ha) kill(t *testing.T, when string, then func()) {
 	t.Helper()
 	dead := h.acting(t.Context())
 	if dead < 0 {
@@ -31,11 +50,13 @@ func (h *ha) kill(t *testing.T, when string) {
 	}
 	must(t, h.leaders[dead], "systemctl kill --signal=SIGKILL autoscaler-agent")
 	killed := time.Now()
+	then()
 	var next int
 	await.True(t, "another agent acts", func() bool {
 		next = h.acting(t.Context())
 		return next >= 0 && next != dead
 	})
+	h.rig.acts(t, h.leaders[next])
 	took := time.Since(killed)
 	t.Logf("%s: %s was killed, and %s acts %s later", when, h.name(dead), h.name(next), took.Round(100*time.Millisecond))
 	if took > takeover {
@@ -54,7 +75,8 @@ func (h *ha) revive(t *testing.T, n int) {
 }
 
 // killInToken: the published token is revoked, and the agent is killed when it has made the next
-// one. The new leader publishes a token that lives, on every leader.
+// one and before it has published it: a directory is in the way. The new leader publishes a token
+// that lives, on every leader, and no other one stands.
 func (h *ha) killInToken(t *testing.T) {
 	t.Helper()
 	acting := h.leaders[h.acting(t.Context())]
@@ -74,7 +96,7 @@ func (h *ha) killInToken(t *testing.T) {
 	if err := h.api.CoreV1().Secrets("kube-system").Delete(t.Context(), "bootstrap-token-"+string(id[1]), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	must(t, acting, "rm /var/lib/autoscaler-agent/worker.env") // it looks at once
+	must(t, acting, "cd /var/lib/autoscaler-agent; rm worker.env; mkdir worker.env") // it looks at once
 	limit := time.After(await.Limit)
 	for made := false; !made; {
 		select {
@@ -85,8 +107,15 @@ func (h *ha) killInToken(t *testing.T) {
 			t.Fatal("no token is made")
 		}
 	}
-	h.kill(t, "in the middle of a token")
+	h.kill(t, "in the middle of a token", func() { must(t, acting, "rmdir /var/lib/autoscaler-agent/worker.env") })
 	h.sameJoinValues(t)
+	await.Nil(t, "one token stands", func(ctx context.Context) error {
+		list, err := h.api.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})
+		if err == nil && len(list.Items) != 1 {
+			err = fmt.Errorf("there are %d", len(list.Items))
+		}
+		return err
+	})
 	await.Nil(t, "the published token lives", func(ctx context.Context) error {
 		text, err := h.leaders[0].Read("/var/lib/autoscaler-agent/worker.env")
 		if err != nil {
@@ -104,16 +133,12 @@ func (h *ha) killInToken(t *testing.T) {
 	})
 }
 
-// killInPurchase: the agent is killed when the cloud has taken its order, before it has the answer.
+// killInPurchase: the agent is killed when the cloud has its order, before it has the answer.
 // One machine comes.
 func (h *ha) killInPurchase(t *testing.T) aws.Instance {
 	t.Helper()
-	lost := h.cloud.Inject(aws.Fault{Action: "SetDesiredCapacity", Kind: aws.AnswerLost, Times: 1})
-	i := h.grow(t, h.leaders[h.acting(t.Context())], h.api)
-	h.kill(t, "in the middle of a purchase")
-	if struck := lost(); struck != 1 {
-		t.Errorf("%d answers were lost", struck)
-	}
+	h.inCall(t, "SetDesiredCapacity", func() { h.order(t, h.leaders[h.acting(t.Context())], h.api) })
+	i := h.instance(t)
 	h.machines(t, 1)
 	return i
 }
@@ -127,8 +152,8 @@ func (h *ha) machines(t *testing.T, want int) {
 	}
 }
 
-// killInApproval: the agent is killed when the worker's kubelet has asked for its certificate. The
-// worker joins, with one approval of one request.
+// killInApproval: the agent is killed when the worker's kubelet has asked for its certificate, while
+// it asks the cloud for the machine. The worker joins, with one approval of one request.
 func (h *ha) killInApproval(t *testing.T, i aws.Instance) *worker.Container {
 	t.Helper()
 	w, err := h.api.CertificatesV1().CertificateSigningRequests().Watch(t.Context(), metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeAPIServerClientKubeletSignerName})
@@ -145,14 +170,21 @@ func (h *ha) killInApproval(t *testing.T, i aws.Instance) *worker.Container {
 			}
 		}
 	}()
+	stop := h.cloud.Inject(aws.Fault{Action: "DescribeInstances", Kind: aws.Slow, Delay: 5 * time.Second})
 	c := h.worker(t, i)
+	var name string
 	select {
-	case name := <-asked:
-		t.Logf("%s asks by %s", i.PrivateDNS, name)
+	case name = <-asked:
 	case <-time.After(await.Limit):
 		t.Fatal("the worker does not ask for a certificate")
 	}
-	h.kill(t, "in the middle of a certificate approval")
+	h.kill(t, "in the middle of a certificate approval", func() {
+		stop()
+		csr, err := h.api.CertificatesV1().CertificateSigningRequests().Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || len(csr.Status.Conditions) > 0 {
+			t.Errorf("the agent had decided on %s before it was killed: %+v, %v", name, csr.Status.Conditions, err)
+		}
+	})
 	h.ready(t, h.api, i.PrivateDNS)
 	pod := runs(t, h.api)
 	if pod.Spec.NodeName != i.PrivateDNS || !strings.Contains(c.ConsoleText(), "phase=joined") {
@@ -177,30 +209,31 @@ func (h *ha) killInApproval(t *testing.T, i aws.Instance) *worker.Container {
 	return c
 }
 
-// killInDrain: the agent is killed when it has marked the node of a machine that nothing needs. The
-// next one ends the machine, once, and the Node goes after the machine.
+// killInDrain: the agent is killed when it has marked the node of a machine that nothing needs, before it
+// asks the cloud to end the machine; the next one is killed while it does. The machine is ended once, and the
+// Node goes after the machine.
 func (h *ha) killInDrain(t *testing.T, i aws.Instance, c *worker.Container) {
 	t.Helper()
 	h.ended = func(aws.Instance) { go func() { _ = c.Halt() }() } // the machine is gone, and its kubelet with it
-	w, err := h.api.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", i.PrivateDNS).String()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Stop()
-	if err := h.api.CoreV1().Pods("default").Delete(t.Context(), "work", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	limit := time.After(await.Limit)
-	for marked := false; !marked; {
+	const end = "TerminateInstanceInAutoScalingGroup"
+	h.inCall(t, end, func() {
+		stop := h.cloud.Inject(aws.Fault{Action: "DescribeInstances", Kind: aws.Slow, Delay: 5 * time.Second})
+		marked := h.marked(t, i.PrivateDNS)
+		if err := h.api.CoreV1().Pods("default").Delete(t.Context(), "work", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
 		select {
-		case e := <-w.ResultChan():
-			n, ok := e.Object.(*corev1.Node)
-			marked = ok && slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "ToBeDeletedByClusterAutoscaler" })
-		case <-limit:
+		case <-marked:
+		case <-time.After(await.Limit):
 			t.Fatal("the node is not marked for its removal")
 		}
-	}
-	h.kill(t, "in the middle of a drain")
+		h.kill(t, "in the middle of a drain", func() {
+			stop()
+			if calls := h.cloud.Calls(aws.Action("*", end)); len(calls) > 0 {
+				t.Errorf("the agent had ended the machine before it was killed: %v", calls)
+			}
+		})
+	})
 	await.True(t, "the machine is ended", func() bool {
 		g, ok := h.cloud.Group(group)
 		return ok && g.Desired == 0
@@ -214,14 +247,35 @@ func (h *ha) killInDrain(t *testing.T, i aws.Instance, c *worker.Container) {
 	})
 	h.machines(t, 0)
 	ends := 0
-	for _, call := range h.cloud.Calls(nil) {
-		if call.Action == "TerminateInstanceInAutoScalingGroup" && call.Done {
+	for _, call := range h.cloud.Calls(aws.Action("*", end)) {
+		if call.Done {
 			ends++
 		}
 	}
 	if ends != 1 {
 		t.Errorf("the machine was ended %d times", ends)
 	}
+}
+
+// marked is closed when a node has the mark of its removal.
+func (h *ha) marked(t *testing.T, node string) <-chan struct{} {
+	t.Helper()
+	w, err := h.api.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + node})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	out := make(chan struct{})
+	go func() {
+		for e := range w.ResultChan() {
+			n, ok := e.Object.(*corev1.Node)
+			if ok && slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "ToBeDeletedByClusterAutoscaler" }) {
+				close(out)
+				return
+			}
+		}
+	}()
+	return out
 }
 
 // watchNodes notes each Node that is deleted while its machine lives; the returned function judges.

@@ -354,8 +354,15 @@ func (r *rig) userData(t *testing.T, c *worker.Container) {
 	r.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: group, InstanceType: "m5.large", UserData: string(script), HTTPTokens: "required"})
 }
 
-// grow makes the workers' user data, and a pod that has no room.
+// grow makes the agent order a machine, and waits for it.
 func (r *rig) grow(t *testing.T, c *worker.Container, api kubernetes.Interface) aws.Instance {
+	t.Helper()
+	r.order(t, c, api)
+	return r.instance(t)
+}
+
+// order makes the workers' user data, and a pod that has no room.
+func (r *rig) order(t *testing.T, c *worker.Container, api kubernetes.Interface) {
 	t.Helper()
 	r.userData(t, c)
 	pod := &corev1.Pod{
@@ -367,7 +374,6 @@ func (r *rig) grow(t *testing.T, c *worker.Container, api kubernetes.Interface) 
 		_, err := api.CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{})
 		return err
 	})
-	return r.instance(t)
 }
 
 // worker boots the machine that the cloud launched.

@@ -35,6 +35,7 @@ type Fault struct {
 	Probability     float64       // of hitting one, by the seed; 0 is always
 	For             time.Duration // from Inject on, 0 is for ever
 	Delay           time.Duration // of Slow
+	OnStrike        func()        // told of each call that it hits, before anything happens
 }
 
 type armed struct {

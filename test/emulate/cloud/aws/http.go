@@ -126,6 +126,9 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request) {
 		if f.Kind == Slow {
 			delay += f.Delay
 		}
+		if f.OnStrike != nil {
+			f.OnStrike()
+		}
 	}
 	select {
 	case <-time.After(delay):
