@@ -24,8 +24,10 @@ func (s Services) validateAttest(providers string) error {
 	cfg := s.AttestConfig()
 	names, err := all.Split(providers)
 	switch {
-	case cfg.Listen == "" || err != nil:
+	case err != nil:
 		return nil
+	case cfg.Listen == "":
+		return cfg.Validate() // what is written is judged, although nothing reads it yet
 	case !s.Bootstrap.Enabled:
 		return fmt.Errorf("%s_BOOTSTRAP_ATTEST_LISTEN is set and %s_BOOTSTRAP_ENABLED is false: bootstrap makes the tokens that are answered", Prefix, Prefix)
 	case !slices.Contains(names, "asg"):

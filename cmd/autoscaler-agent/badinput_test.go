@@ -54,6 +54,9 @@ func badSettings() [][2]string {
 		{"OS_PASSWORD hunter2\n", "OS_PASSWORD"}, {"aGVsbG8gd29ybGQ9/+==\n", "ignores the line: write NAME=VALUE"}, {"AUTOSCALER_LISTEN=off\r\nAUTOSCALER_LOG_LEVEL=loud\r\n", "AUTOSCALER_LOG_LEVEL"},
 		{"AUTOSCALER_AWS_CLUSTER_NAME='demo\nAUTOSCALER_LISTEN=off\n", "line break"}, {"AUTOSCALER_AWS_CLUSTER_NAME=\x1b[31mred\n", "control character"}, {"AUTOSCALER_LISTEN=nowhere # metrics\n", "AUTOSCALER_LISTEN"}, {"AUTOSCALER_SCALER_IDLE=40s # longest\n", "a comment needs a line of its own"},
 		{"AUTOSCALER_CLOUD_PROVIDER=aws\n", "AUTOSCALER_PROVIDER"}, {"MAX_NODE_PROVISION_TIME=15m\n", "AUTOSCALER_SCALING_MAX_NODE_PROVISION_TIME"}, {"AUTOSCALER_LISTEN=off\x00\n", "NUL byte"},
+		{"HTTPS_PROXY=http://user:hunter2@proxy:port\n", "HTTPS_PROXY is no address of a proxy"}, {"HTTP_PROXY=http//proxy:3128\n", "HTTP_PROXY is no address of a proxy"}, {"https_proxy=ftp://proxy:21\n", "https_proxy is no address of a proxy"},
+		setting("KUBELET_KUBE_RESERVED", "cpu=100m,cpu=200m"), setting("KUBELET_EVICTION_HARD", "memory.available<1Gi,memory.available<2Gi"), setting("BOOTSTRAP_ATTEST_ACCOUNT", "12"), setting("BOOTSTRAP_ATTEST_ROLES", "arn:aws:iam::1:role/x"),
+		[2]string{"AUTOSCALER_SCALING_UNNEEDED_FOR=99999999h\n", "that is out of range"},
 		// Values of the agent itself.
 		setting("LISTEN", "127.0.0.1:-1"), setting("LISTEN", "127.0.0.1"), setting("LISTEN", "http://127.0.0.1:8085"), setting("SOCKET", "/"+strings.Repeat("s", 120)), setting("LOG_LEVEL", "trace"), setting("LOG_LEVEL", "2"),
 		setting("PROVIDER", "asg,asg"), setting("PROVIDER", "asg;nova"), setting("PROVIDER", "ASG"), setting("STATE_DIR", "~/state"), setting("SCALER_ENABLED", "on"), setting("SCALER_DRY_RUN", "2"), setting("SCALER_IDLE", "30"), setting("SCALER_CALM", "two seconds"),
@@ -176,6 +179,10 @@ var badCommands = []struct {
 	{"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --network weave", exitUsage, "flannel"}, {"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --pod-subnet fd00::/48", exitUsage, "serviceSubnet"}, {"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --before-init DIR", exitFailed, "DIR"},
 	{"leader-config --endpoint [fd00::1]:99999 --kubernetes-version v1.36.3", exitUsage, "endpoint"}, {"replay DIR/garbage --explain queen/x", exitUsage, "KIND/NAME"}, {"token create --for 100h", exitUsage, "48h"}, {"token revoke a b", exitUsage, "say which token"}, {"userdata render --max-pods -1 --join-file DIR/worker.env", exitUsage, "maxPods"},
 	{"node restore a --uid", exitUsage, "--uid"}, {"check --output yml", exitUsage, "table, json or yaml"},
+	{"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --pod-subnet 10.244.0.1/16", exitUsage, "write the network, 10.244.0.0/16"}, {"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --before-init DIR/empty", exitFailed, "is empty: write a script"},
+	{"leader-config --join --format values --kubernetes-version v1.36.3 --endpoint k8s.example.net:6443", exitUsage, "--endpoint changes nothing"}, {"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 -o DIR", exitFailed, "it is a directory: name a file"},
+	{"userdata render --join-file DIR/worker.env --before-join DIR/empty", exitFailed, "is empty: write a script"}, {"userdata render --join-file DIR/bom.env", exitFailed, "byte order mark"}, 
+	{"userdata render --join-file DIR/twice.env", exitFailed, "JOIN_ENDPOINT is given twice"}, {"token revoke ABC --env-file DIR/awaykube.env", exitUsage, "no ID of a token"}, {"token revoke asa003.x.y --env-file DIR/awaykube.env", exitFailed, ""},
 	{"version --verbose", exitUsage, "there is no flag"}, {"version -o", exitUsage, "--help"}, {"--help-me", exitUsage, "there is no flag"}, {"-x", exitUsage, "there is no flag"},
 }
 
@@ -230,7 +237,7 @@ func badInput(t *testing.T, text, file, want string) {
 	t.Helper()
 	plain(t)
 	for line := range strings.SplitSeq(text, "\n") { // what the command sets is put back
-		if name, _, ok := strings.Cut(line, "="); ok && strings.HasPrefix(name, "AUTOSCALER_") && !strings.Contains(name, "É") { // systemd takes no such name
+		if name, _, ok := strings.Cut(line, "="); ok && (strings.HasPrefix(name, "AUTOSCALER_") || strings.HasSuffix(strings.ToUpper(name), "_PROXY")) && !strings.Contains(name, "É") { // systemd takes no such name
 			t.Setenv(name, "")
 		}
 	}
@@ -270,6 +277,7 @@ func badCommand(t *testing.T, line string, code int, want string) {
 	}
 	const kube = "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: u, user: %s}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n"
 	files["away"], files["exec"] = fmt.Sprintf(kube, "{}"), fmt.Sprintf(kube, "{exec: {apiVersion: client.authentication.k8s.io/v1, command: not-there, interactiveMode: Never}}")
+	files["bom.env"], files["twice.env"] = "\ufeff"+files["worker.env"], files["worker.env"]+"JOIN_ENDPOINT=10.0.0.2:6443\n"
 	files["empty"], files["pipegroups.env"] = "", base+dir+"\nAUTOSCALER_GROUPS_FILE="+dir+"/pipe\n"
 	for name, path := range map[string]string{"file": "/garbage", "loop": "/loop", "below": "/garbage/state"} {
 		files[name+"state.env"] = base + dir + path + "\n"

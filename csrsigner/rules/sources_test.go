@@ -191,8 +191,12 @@ func TestParseControlPlane(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, want string }{
 		"no address":             {`[{"node":"cp-2"}]`, "[0].addresses: write the addresses of machine cp-2"},
-		"one address twice":      {`[{"node":"cp-2","addresses":["10.0.0.2"]},{"node":"cp-3","addresses":["::ffff:10.0.0.2"]}]`, "[1].node: 10.0.0.2 stands in [0] already"},
-		"another's Node as name": {`[{"node":"cp-2","addresses":["10.0.0.2"]},{"node":"cp-3","names":["CP-2"],"addresses":["10.0.0.3"]}]`, "[1].node: cp-2 stands in [0] already"},
+		"one address twice":      {`[{"node":"cp-2","addresses":["10.0.0.2"]},{"node":"cp-3","addresses":["::ffff:10.0.0.2"]}]`, "[1].addresses: 10.0.0.2 stands in [0] already"},
+		"another's Node as name": {`[{"node":"cp-2","addresses":["10.0.0.2"]},{"node":"cp-3","names":["CP-2"],"addresses":["10.0.0.3"]}]`, "[1].names: cp-2 stands in [0] already"},
+		"loopback":               {`[{"node":"cp-2","addresses":["127.0.0.1"]}]`, "[0].addresses[0]: 127.0.0.1 is no address of one machine"},
+		"unspecified":            {`[{"node":"cp-2","addresses":["10.0.0.2","::"]}]`, "[0].addresses[1]: :: is no address of one machine"},
+		"link-local":             {`[{"node":"cp-2","addresses":["fe80::1"]}]`, "no address of one machine"},
+		"mapped loopback":        {`[{"node":"cp-2","addresses":["::ffff:127.0.0.1"]}]`, "no address of one machine"},
 		"one Node twice":         {`[{"node":"cp-2","addresses":["10.0.0.2"]},{"node":"cp-2","addresses":["10.0.0.3"]}]`, "stands in [0] already"},
 		"one instance twice":     {`[{"node":"cp-2","instance":"a://1","addresses":["10.0.0.2"]},{"node":"cp-3","instance":"a://1","addresses":["10.0.0.3"]}]`, "instance a://1 stands in [0] already"},
 		"no provider ID":         {`[{"node":"cp-2","instance":"i-3","addresses":["10.0.0.2"]}]`, `[0].instance: "i-3" is no provider ID`},

@@ -81,7 +81,7 @@ func TestWriteRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ path, want string }{
-		"a directory":          {dir, "not a regular file"},
+		"a directory":          {dir, "it is a directory: name a file"},
 		"a device":             {"/dev/null", "not a regular file"},
 		"a loop":               {loop, "symbolic links"},
 		"a directory not made": {filepath.Join(dir, "no", "file"), "no such file"},
