@@ -181,7 +181,7 @@ var badCommands = []struct {
 	{"node restore a --uid", exitUsage, "--uid"}, {"check --output yml", exitUsage, "table, json or yaml"},
 	{"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --pod-subnet 10.244.0.1/16", exitUsage, "write the network, 10.244.0.0/16"}, {"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --before-init DIR/empty", exitFailed, "is empty: write a script"},
 	{"leader-config --join --format values --kubernetes-version v1.36.3 --endpoint k8s.example.net:6443", exitUsage, "--endpoint changes nothing"}, {"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 -o DIR", exitFailed, "it is a directory: name a file"},
-	{"userdata render --join-file DIR/worker.env --before-join DIR/empty", exitFailed, "is empty: write a script"}, {"userdata render --join-file DIR/bom.env", exitFailed, "byte order mark"}, 
+	{"userdata render --join-file DIR/worker.env --before-join DIR/empty", exitFailed, "is empty: write a script"}, {"userdata render --join-file DIR/bom.env", exitFailed, "byte order mark"},
 	{"userdata render --join-file DIR/twice.env", exitFailed, "JOIN_ENDPOINT is given twice"}, {"token revoke ABC --env-file DIR/awaykube.env", exitUsage, "no ID of a token"}, {"token revoke asa003.x.y --env-file DIR/awaykube.env", exitFailed, ""},
 	{"version --verbose", exitUsage, "there is no flag"}, {"version -o", exitUsage, "--help"}, {"--help-me", exitUsage, "there is no flag"}, {"-x", exitUsage, "there is no flag"},
 }
