@@ -13,8 +13,6 @@ import (
 
 	"github.com/kelseyhightower/envconfig"
 
-	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
-
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 )
 
@@ -155,7 +153,7 @@ func unparsed(e *envconfig.ParseError) error {
 }
 
 // longTime is a time that is written well: where it cannot be read, it is too long.
-var longTime = lazyregexp.New(`\A-?([0-9]+(\.[0-9]*)?(ns|us|ms|s|m|h))+\z`)
+var longTime = regexp.MustCompile(`\A-?([0-9]+(\.[0-9]*)?(ns|us|ms|s|m|h))+\z`)
 
 const otherRemedy = "a value as /etc/autoscaler-agent/agent.env describes it"
 

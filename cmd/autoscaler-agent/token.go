@@ -10,7 +10,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/view"
-	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
 )
 
 func tokenCommand() *cobra.Command {
@@ -99,9 +98,6 @@ in the machines that the cloud knows, once for each.`,
 }
 
 // tokenID is the part of a token that is not secret.
-// tokenIDForm is kubeadm's.
-var tokenIDForm = lazyregexp.New(`\A[a-z0-9]{6}\z`)
-
 func tokenID(token string) string {
 	id, _, _ := strings.Cut(token, ".")
 	return id
@@ -118,7 +114,7 @@ cannot join any more. Where a standing token is kept, the agent makes another on
 			if len(args) != 1 {
 				return usagef(c, "say which token: token revoke ID (token list shows them)")
 			}
-			if id := tokenID(args[0]); !tokenIDForm.MatchString(id) {
+			if id := tokenID(args[0]); len(id) != 6 || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 				return usagef(c, "%.60q is no ID of a token: write six of a-z and 0-9, for example asa003 (token list shows them)", id)
 			}
 			return nil

@@ -116,16 +116,12 @@ func parseMachines(section json.RawMessage, controlPlane bool) ([]Machine, error
 			m.Names = append(m.Names, CanonicalName(name))
 		}
 		for k, text := range l.Addresses {
-			a, err := netip.ParseAddr(text)
-			if err != nil || a.Zone() != "" {
-				bad(fmt.Sprintf("addresses[%d]", k), "%q is no IP address", text)
+			a, err := machineAddress(text)
+			if err != nil {
+				bad(fmt.Sprintf("addresses[%d]", k), "%v", err)
 				continue
 			}
-			if a := a.Unmap(); !a.IsGlobalUnicast() {
-				bad(fmt.Sprintf("addresses[%d]", k), "%s is no address of one machine, by which others reach it: write the one that its Node has", text)
-				continue
-			}
-			m.Addresses = append(m.Addresses, CanonicalAddress(a))
+			m.Addresses = append(m.Addresses, a)
 		}
 		out = append(out, m)
 	}
@@ -133,6 +129,19 @@ func parseMachines(section json.RawMessage, controlPlane bool) ([]Machine, error
 		return nil, err
 	}
 	return out, nil
+}
+
+// machineAddress refuses what is not of one machine: a certificate for a loopback address would be
+// good for every machine.
+func machineAddress(text string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(text)
+	switch {
+	case err != nil || a.Zone() != "":
+		return a, fmt.Errorf("%q is no IP address", text)
+	case !a.Unmap().IsGlobalUnicast():
+		return a, fmt.Errorf("%s is no address of one machine, by which others reach it: write the one that its Node has", text)
+	}
+	return CanonicalAddress(a), nil
 }
 
 // machinesError says in the words of the file what the decoder says in Go's.

@@ -56,9 +56,10 @@ func (h *ha) kill(t *testing.T, when string, then func()) {
 		next = h.acting(t.Context())
 		return next >= 0 && next != dead
 	})
-	h.rig.acts(t, h.leaders[next])
 	took := time.Since(killed)
-	t.Logf("%s: %s was killed, and %s acts %s later", when, h.name(dead), h.name(next), took.Round(100*time.Millisecond))
+	h.rig.acts(t, h.leaders[next])
+	t.Logf("%s: %s was killed, %s holds the Lease %s later, and says that it acts after %s", when, h.name(dead), h.name(next),
+		took.Round(100*time.Millisecond), time.Since(killed).Round(100*time.Millisecond))
 	if took > takeover {
 		t.Errorf("%s: it took %s", when, took)
 	}
@@ -109,13 +110,7 @@ func (h *ha) killInToken(t *testing.T) {
 	}
 	h.kill(t, "in the middle of a token", func() { must(t, acting, "rmdir /var/lib/autoscaler-agent/worker.env") })
 	h.sameJoinValues(t)
-	await.Nil(t, "one token stands", func(ctx context.Context) error {
-		list, err := h.api.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})
-		if err == nil && len(list.Items) != 1 {
-			err = fmt.Errorf("there are %d", len(list.Items))
-		}
-		return err
-	})
+	h.oneToken(t)
 	await.Nil(t, "the published token lives", func(ctx context.Context) error {
 		text, err := h.leaders[0].Read("/var/lib/autoscaler-agent/worker.env")
 		if err != nil {
@@ -130,6 +125,26 @@ func (h *ha) killInToken(t *testing.T) {
 			err = errors.New("it is another one's")
 		}
 		return err
+	})
+}
+
+// oneToken: no token stands beside the published one.
+func (h *ha) oneToken(t *testing.T) {
+	t.Helper()
+	stand := "" // what stood at the last look that was answered
+	await.Nil(t, "one token stands", func(ctx context.Context) error {
+		list, err := h.api.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{FieldSelector: "type=bootstrap.kubernetes.io/token"})
+		if err != nil {
+			return fmt.Errorf("%w; before that there were %s", err, stand)
+		}
+		stand = ""
+		for _, s := range list.Items {
+			stand += fmt.Sprintf("%s made %s ends %s (%s); ", s.Name, s.CreationTimestamp.UTC().Format(time.TimeOnly), s.Data["expiration"], s.Data["description"])
+		}
+		if len(list.Items) != 1 {
+			return fmt.Errorf("there are %s", stand)
+		}
+		return nil
 	})
 }
 

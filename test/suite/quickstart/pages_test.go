@@ -90,6 +90,7 @@ printf '%s\n' "autoscaler-agent $*" >>"$DESK/log"
 case "$*" in
 userdata\ render\ --cloud\ openstack*) exec "$AGENT" "$@" --join-file "$DESK/worker.env" --env-file "$DESK/agent.env" ;;
 userdata\ render\ *) exec "$AGENT" "$@" --join-file "$DESK/worker.env" --ca-file "$DESK/pki/ca.crt" --env-file "$DESK/agent.env" ;;
+userdata\ render) exec "$AGENT" "$@" --join-file "$DESK/worker.env" --env-file "$DESK/agent.env" ;;
 `+known+`install\ * | status) ;;
 *) exec "$AGENT" "$@" ;;
 esac
@@ -300,4 +301,34 @@ func TestQuickstartOpenStack(t *testing.T) {
 		"systemctl enable --now autoscaler-agent", "autoscaler-agent userdata render --cloud openstack", "kubectl ", "autoscaler-agent status")
 	d.leaderScript()
 	d.linted("openstack", "worker.sh")
+}
+
+// TestProviderPageAWS types the blocks of docs/providers/aws.md that make a group for a cluster that exists, in the
+// order of the page: the group has no room before its machines have user data.
+func TestProviderPageAWS(t *testing.T) {
+	d := newWorkstation(t)
+	awsCommand(t)
+	c := emptyAccount(t)
+	yours := strings.NewReplacer("ami-0123456789abcdef0", image, `"IamInstanceProfile":{"Name":"worker"},"SecurityGroupIds":["sg-0123456789abcdef0"],`, "", "mycluster", "demo", "eu-west-1a", c.Region()+"a")
+	typed := func(heading string) {
+		d.play([]string{yours.Replace(strings.Join(block(t, "providers/aws.md", heading), "\n"))}, c.Env()...)
+	}
+	typed("\n## 1. The group\n")
+	if lt, ok := c.LatestVersion("worker"); !ok || lt.UserData != "" || lt.HTTPTokens != "required" || lt.HopLimit != 1 {
+		t.Errorf("template %+v", lt)
+	}
+	if g, ok := c.Group("workers"); !ok || g.Max != 0 || !g.ProtectNew || !slices.Equal(g.SuspendedProcesses, []string{"AZRebalance"}) {
+		t.Errorf("group %+v", g)
+	}
+	d.write("worker.env", d.read("worker.env")+"JOIN_TOKEN=abcdef.0123456789abcdef\n", 0o600)
+	typed("\n## 4. The workers\n")
+	d.linted("aws", "worker.sh")
+	if lt, _ := c.LatestVersion("worker"); lt.UserData != d.read("worker.sh") || lt.HTTPTokens != "required" || lt.ImageID != image {
+		t.Errorf("template %+v", lt)
+	}
+	p := provider(t, c)
+	groups, err := p.Groups(t.Context())
+	if err != nil || len(groups) != 1 || groups[0].ID != "workers" || groups[0].Max != 10 || len(groups[0].Warnings) > 0 {
+		t.Fatalf("the provider finds %+v, %v", groups, err)
+	}
 }
