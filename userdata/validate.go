@@ -92,6 +92,14 @@ func (j Join) validate(bad report) {
 	}
 }
 
+// badAddress: these are of no machine.
+func badAddress(a netip.Addr) string {
+	if a.IsUnspecified() || a.IsMulticast() {
+		return "has an address of no machine"
+	}
+	return ""
+}
+
 // badEndpoint accepts only what is safe in YAML and what kubeadm can dial.
 func badEndpoint(s string) string {
 	i := strings.LastIndexByte(s, ':')
@@ -107,9 +115,12 @@ func badEndpoint(s string) string {
 		if err != nil || !addr.Is6() || addr.Zone() != "" || !strings.HasSuffix(host, "]") {
 			return "has a malformed IPv6 address"
 		}
-		return ""
+		return badAddress(addr)
 	}
-	if !isDNSName(host) {
+	switch addr, err := netip.ParseAddr(host); {
+	case err == nil:
+		return badAddress(addr)
+	case !isDNSName(host), strings.Contains(host, ".") && strings.Trim(host, "0123456789.") == "": // 10.0.0.256 is no name
 		return "has a malformed host"
 	}
 	return ""

@@ -183,6 +183,9 @@ var badCommands = []struct {
 	{"leader-config --join --format values --kubernetes-version v1.36.3 --endpoint k8s.example.net:6443", exitUsage, "--endpoint changes nothing"}, {"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 -o DIR", exitFailed, "it is a directory: name a file"},
 	{"userdata render --join-file DIR/worker.env --before-join DIR/empty", exitFailed, "is empty: write a script"}, {"userdata render --join-file DIR/bom.env", exitFailed, "byte order mark"},
 	{"userdata render --join-file DIR/twice.env", exitFailed, "JOIN_ENDPOINT is given twice"}, {"token revoke ABC --env-file DIR/awaykube.env", exitUsage, "no ID of a token"}, {"token revoke asa003.x.y --env-file DIR/awaykube.env", exitFailed, ""},
+	{"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --mirror ,", exitUsage, "--mirror is empty"}, {"leader-config --endpoint 0.0.0.0:6443 --kubernetes-version v1.36.3", exitUsage, "an address of no machine"}, {"leader-config --endpoint 10.0.0.256:6443 --kubernetes-version v1.36.3", exitUsage, "malformed host"},
+	{"leader-config --endpoint [::]:6443 --kubernetes-version v1.36.3", exitUsage, "an address of no machine"}, {"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --advertise-address fe80::1", exitUsage, "advertiseAddress"}, {"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --advertise-address 224.0.0.1", exitUsage, "advertiseAddress"},
+	{"userdata render --join-file DIR/worker.env --endpoint 0.0.0.0:6443", exitUsage, "an address of no machine"}, {"leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3 --cert-san 10.0.0.999", exitUsage, "neither a DNS name nor an address"},
 	{"version --verbose", exitUsage, "there is no flag"}, {"version -o", exitUsage, "--help"}, {"--help-me", exitUsage, "there is no flag"}, {"-x", exitUsage, "there is no flag"},
 }
 

@@ -89,7 +89,7 @@ func (s Spec) validate() error {
 	if s.NodeName != "" && (!dnsName(s.NodeName) || strings.ToLower(s.NodeName) != s.NodeName) {
 		bad("nodeName", "%q is not a lower-case DNS name", s.NodeName)
 	}
-	if a, err := netip.ParseAddr(s.AdvertiseAddress); s.AdvertiseAddress != "" && (err != nil || a.Zone() != "" || a.IsLoopback() || a.IsUnspecified()) {
+	if a, err := netip.ParseAddr(s.AdvertiseAddress); s.AdvertiseAddress != "" && (err != nil || a.Zone() != "" || !a.Unmap().IsGlobalUnicast()) {
 		bad("advertiseAddress", "%q is not an address by which workers reach the leader", s.AdvertiseAddress)
 	}
 	if s.ClusterName != "" && !dnsName(s.ClusterName) {

@@ -26,7 +26,7 @@ func Empty(flags *pflag.FlagSet) (err error) {
 		case slices.Contains(judged, f.Value.Type()):
 			return
 		}
-		if blank := func(v string) bool { return strings.TrimSpace(v) == "" }; err == nil && (len(given) == 0 || slices.ContainsFunc(given, blank)) {
+		if blank := func(v string) bool { return strings.Trim(v, ", \t\r\n") == "" }; err == nil && (len(given) == 0 || slices.ContainsFunc(given, blank)) {
 			_, usage := pflag.UnquoteUsage(f)
 			err = fmt.Errorf("--%s is empty: leave it out, or write its value: %s", f.Name, strings.Join(strings.Fields(usage), " "))
 		}
