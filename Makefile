@@ -111,9 +111,9 @@ e2e-versions: ## each minor of Kubernetes that user data is made for (KUBERNETES
 	cd test && for minor in $(KUBERNETES); do \
 		AUTOSCALER_TEST_WORKER=1 AUTOSCALER_TEST_KUBERNETES=$$minor $(GO) test ./suite/worker -run 'TestMinorJoins|TestOlderKubelet' -count=1 -v -timeout 40m || exit 1; done
 
-e2e-leader: ## a real leader: a systemd container runs what leader-config prints, with real kubeadm init, the agent is installed on it and makes a real worker come (as root; the builds of e2e-worker once, then 4 minutes)
+e2e-leader: ## a real leader: a systemd container runs what leader-config prints, with real kubeadm init, the agent is installed on it and makes a real worker come; reboot, other host name, other address, lost disk, renewed certificates (as root; the builds of e2e-worker once, then 20 minutes)
 	sh test/suite/worker/install.sh
-	cd test && AUTOSCALER_TEST_LEADER=1 $(GO) test ./suite/leader -skip 'TestHA|TestUpgrade' -count=1 -v -timeout 30m
+	cd test && AUTOSCALER_TEST_LEADER=1 $(GO) test ./suite/leader -skip 'TestHA|TestUpgrade' -count=1 -v -timeout 60m
 
 e2e-ha: ## three leaders: systemd containers with real kubeadm behind one endpoint; init, two joins, a worker by user data; the acting agent is killed in the middle of a token, a purchase, an approval and a drain; one leader is replaced, two are lost (as root; the builds of e2e-worker once, then 10 minutes)
 	sh test/suite/worker/install.sh
