@@ -79,7 +79,11 @@ func (c *Cloud) authenticate(r *http.Request, body []byte, s scope, parsed bool)
 	if !k.Expires.IsZero() && time.Now().After(k.Expires) {
 		return nil, authExpired, ""
 	}
-	if s.region != c.opts.Region && s.service != "iam" { // IAM has one endpoint for all regions
+	region := c.opts.Region
+	if s.service == "pricing" {
+		region = "us-east-1" // the price list service has endpoints in few regions
+	}
+	if s.region != region && s.service != "iam" { // IAM has one endpoint for all regions
 		return nil, authWrongRegion, fmt.Sprintf("Credential should be scoped to a valid region, not '%s'. ", s.region)
 	}
 	sent := r.Header.Get("X-Amz-Date")
