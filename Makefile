@@ -66,7 +66,7 @@ soak: ## the tests that draw their worlds, by the clock and SEEDS times as many 
 	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_SEEDS=$(SEEDS) AUTOSCALER_TEST_DEAREST=$${DEAREST:-10m} $(GO) test -count=1 -timeout 4h ./agent/plan/... ./agent/binpack
 	cd test && AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} $(GO) test -count=1 -timeout 1h ./judge/sim
 
-mutants: ## every check of csrsigner/rules, nodecleaner/reaper and small packages of the engine is broken, one at a time: its own tests, or the stories of agent/plan, must notice (MUTANTS_FLAGS="-package csrsigner/rules -v")
+mutants: ## every check of csrsigner/rules, nodecleaner/reaper and of packages of the engine is broken, one at a time: its own tests, or the stories of agent/plan, must notice (MUTANTS_FLAGS="-package csrsigner/rules -v")
 	cd test && $(GO) run ./cmd/mutants $(MUTANTS_FLAGS)
 
 chaos: ## everything goes wrong at once, by the clock's seed, which is printed (AUTOSCALER_TEST_SEED draws one again): a million rounds of the reaper (ROUNDS; make check plays 6,000), 0 living Nodes deleted; then an hour of storms around two whole agents (STORMS=1h; make test plays one), nothing bought twice, no pod lost

@@ -36,7 +36,7 @@ type Target struct {
 // stories are the tests of agent/plan that play rounds which are written down.
 const stories = "^(TestStories|TestFoundWorlds|TestFoundRounds|TestExplain(Pod|Node|Group))$"
 
-// Targets are the packages that decide over a cluster's trust and its Nodes, small ones of the engine, and the schedules of budgets.
+// Targets are the packages that decide over a cluster's trust and its Nodes, packages of the engine, and the schedules of budgets.
 var Targets = []Target{
 	{Package: "csrsigner/rules", Files: []string{"decide.go", "names.go", "witness.go", "self.go", "sources.go", "joinrules.go", "parse.go", "clip.go"},
 		Lists: []string{"checks", "joinChecks"}},
