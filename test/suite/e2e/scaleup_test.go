@@ -144,7 +144,7 @@ func (s *scene) runs(name string, n int) time.Duration {
 // TestScaleUpCases are scale-ups as clusters have them, in one world. Each case has
 // groups and nodes of its own.
 func TestScaleUpCases(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()         // it mostly waits
 	var thin atomic.Bool // machines whose kernel shows less memory than the agent assumes
 	root := newScene(t, func(o *world.Options) {
 		o.Tune = func(c *machine.Config) {
