@@ -51,7 +51,7 @@ var layers = map[string]layer{
 	"agent/plan/internal/disruption":     {pure: true, house: []string{"agent/cluster", "agent/decision", "internal/schedule", "agent/plan/internal/growth", "agent/plan/internal/round"}},
 	"agent/plan/internal/reap":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
 	"agent/plan/internal/softtaint":      {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
-	"agent/plan/internal/consolidation":  {pure: true, house: []string{"agent/plan/internal/disruption", "agent/cluster", "agent/decision", "agent/plan/internal/growth", "agent/plan/internal/round"}},
+	"agent/plan/internal/consolidation":  {pure: true, house: []string{"agent/plan/internal/disruption", "agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round"}},
 	"agent/plan/internal/scaledown":      {pure: true, house: []string{"agent/plan/internal/consolidation", "agent/plan/internal/disruption", "agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/budget"}},
 	"agent/plan/internal/explain":        {pure: true, house: []string{"agent/plan/internal/disruption", "agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/scaleup", "agent/plan/internal/scaledown"}},
 	"agent/plan":                         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/*"}},

@@ -54,7 +54,7 @@ func (w *Search) best() *decision.Consolidation {
 	best, most := new(decision.Consolidation), 0.0
 	try := func(nodes []int) {
 		for _, s := range w.replacements(nodes) {
-			if w.mover.LooksSpent() {
+			if !w.mover.Look(0) {
 				return
 			}
 			if worth := w.worth(&s, most); worth > most { // of equal ones the first, which moves least

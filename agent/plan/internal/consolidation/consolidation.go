@@ -17,8 +17,10 @@ type Mover interface {
 	// Fit tells whether the pods of some nodes have room on the others and on so many machines of a group, and which nodes
 	// get some of them that would go otherwise, because nothing needs them. It costs looks.
 	Fit(from []int, to *round.Group, machines int) (idle []int, ok bool)
-	// LooksSpent tells that no looks are left: Fit is not asked any more.
-	LooksSpent() bool
+	// Classes are the pods of a node that would be evicted, by class.
+	Classes(node int) []round.ClassCount
+	// Look counts looks, and tells whether any are left. Else nothing is asked any more.
+	Look(n int) bool
 	// Settled tells that no node goes now, and that scale-down did not fail a short time ago.
 	Settled() bool
 }
