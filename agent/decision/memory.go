@@ -76,6 +76,12 @@ type Halt struct {
 	At     time.Time       `json:"at"`
 }
 
+// Avoided are the nodes that new pods should keep away from, and since when, as of one look.
+type Avoided struct {
+	Looked time.Time                      `json:"looked"`
+	Since  map[cluster.NodeName]time.Time `json:"since,omitempty"`
+}
+
 // Memory is what one round tells the next. The zero value is a restart: every rule
 // is safe with it.
 type Memory struct {
@@ -121,6 +127,8 @@ type Memory struct {
 	ShrunkAt time.Time `json:"shrunkAt,omitzero"`
 	// Consolidation is the replacement of nodes that is thought of; once it is under way, Replacements have it.
 	Consolidation *Consolidation `json:"saving,omitempty"`
+	// Avoided are the nodes whose pods all have room on the others: new pods keep away from them.
+	Avoided *Avoided `json:"avoided,omitempty"`
 	// Replacements are the machines that were ordered in place of nodes. Sorted by node.
 	Replacements []Replacement `json:"replacements,omitempty"`
 	// GivenUp is when the drain of a node that is to be replaced was given up; it is left alone for a while.

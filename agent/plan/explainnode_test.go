@@ -153,3 +153,34 @@ pods web 3 cpu=500m on=b1 age=2h
 		w.s.Outcomes = nil
 	}
 }
+
+// TestExplainSavings asks about nodes above the threshold, of which one could be emptied: young pods keep it, and new pods keep away from it.
+func TestExplainSavings(t *testing.T) {
+	w := told(t, `
+policy Consolidate=priced SoftTaints=10
+group a 0..9 cpu=4000m mem=16Gi target=3 price=0.2
+node a1 group=a age=2h
+node a2 group=a age=2h
+node a3 group=a age=2h
+pods x 2 cpu=1200m on=a1 age=10m
+pods y 4 cpu=600m on=a2 age=2h
+pods z 4 cpu=600m on=a3 age=2h
+`)
+	w.last, w.m = Decide(w.s, w.m, w.p)
+	for name, want := range map[cluster.NodeName][]decision.Check{
+		"a1": {{Rule: decision.RuleConsolidate, Why: "cheaper machines do not replace it before 2026-11-21T12:50:00Z (in 50m0s): pod default/x-000 has run for less than an hour until then"},
+			{Rule: decision.RuleSoft, OK: true, Why: "new pods keep away from it: its pods have had room on other nodes since 2026-11-21T12:00:00Z (now)"}},
+		"a2": {},
+	} {
+		x := Explain(w.s, w.m, w.p, decision.Query{Kind: "node", Name: string(name)})
+		var got []decision.Check
+		for _, c := range x.Node.Checks {
+			if c.Rule == decision.RuleConsolidate || c.Rule == decision.RuleSoft {
+				got = append(got, c)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %+v\nwant %+v", name, got, want)
+		}
+	}
+}

@@ -17,9 +17,9 @@ const (
 	mostMachines = 2
 )
 
-// replaceable are the nodes whose pods may all be moved, those first that move fewest pods for what they cost. It costs N and the pods of
-// those that are not kept for something else.
-func (w *Search) replaceable() []int {
+// movable are the nodes whose pods may all be moved as far as they themselves are concerned, those first that move fewest pods for
+// what they cost. It costs N and the pods of those that are not kept for something else.
+func (w *Search) movable() []int {
 	type row struct {
 		node  int
 		moves float64
@@ -31,13 +31,9 @@ func (w *Search) replaceable() []int {
 			continue
 		}
 		g := &w.Groups[n.Group]
-		if w.Policy.Consolidate != decision.ConsolidateAlways && g.Price <= 0 || w.Disruption.GivenUp(n.Name) || w.Disruption.YoungPod(n) != "" {
-			continue
+		if (w.Policy.Consolidate == decision.ConsolidateAlways || g.Price > 0) && w.mover.Removable(i) {
+			rows = append(rows, row{i, float64(w.mover.Moved(i)) / max(g.Price, 1e-6)})
 		}
-		if growth.KeepsTotals(w.State, n) != "" || w.Disruption.Full(i, cluster.ReasonDear) != "" || !w.mover.Removable(i) {
-			continue
-		}
-		rows = append(rows, row{i, float64(w.mover.Moved(i)) / max(g.Price, 1e-6)})
 	}
 	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.moves, b.moves), cmp.Compare(a.node, b.node)) })
 	out := make([]int, len(rows))
@@ -45,6 +41,18 @@ func (w *Search) replaceable() []int {
 		out[i] = rows[i].node
 	}
 	return out
+}
+
+// replaceable are the movable nodes that may be replaced now.
+func (w *Search) replaceable() []int {
+	return slices.DeleteFunc(w.movable(), func(i int) bool {
+		n := &w.Nodes[i]
+		if w.Disruption.GivenUp(n.Name) || growth.KeepsTotals(w.State, n) != "" || w.Disruption.Full(i, cluster.ReasonDear) != "" {
+			return true
+		}
+		young, _ := w.Disruption.YoungPod(n)
+		return young != ""
+	})
 }
 
 // best looks for the replacement that is worth most: every node for itself, and the first ones together. Without nodes, there is

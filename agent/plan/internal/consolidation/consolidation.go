@@ -21,7 +21,7 @@ type Mover interface {
 	Classes(node int) []round.ClassCount
 	// Look counts looks, and tells whether any are left. Else nothing is asked any more.
 	Look(n int) bool
-	// Settled tells that no node goes now, and that scale-down did not fail a short time ago.
+	// Settled tells that no node goes now, and that no scale-up and no failure makes scale-down pause.
 	Settled() bool
 }
 
@@ -45,9 +45,13 @@ func New(w *round.State, d *disruption.Round, m Mover) *Search {
 
 // Decide orders the machines of a saving that has been real for long enough, and remembers one that is not yet.
 func (w *Search) Decide() {
+	if !w.Policy.Consolidates() {
+		return
+	}
+	w.avoid()
 	s := w.Memory.Consolidation
 	switch {
-	case !w.Policy.Consolidates() || w.Disruption.ConsolidationUnderWay():
+	case w.Disruption.ConsolidationUnderWay():
 		return
 	case w.Snapshot.Stale != "" || w.Unhealthy != "" || !w.quiet():
 		w.Next.Consolidation = s

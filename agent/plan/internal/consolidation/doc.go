@@ -5,6 +5,8 @@
 // (worth). A saving that stays real for long enough becomes orders of package disruption, as for drifted nodes: the nodes have
 // the reason dear from then on, and go the way of all others. One consolidation is under way at a time.
 //
+// It also finds the nodes whose pods all have room on the others: package softtaint lets new pods keep away from these (avoid).
+//
 // It moves no pod that has run for less than an hour: such a pod may be one that the agent has moved, which a restart cannot
 // hide. Layer 4. It refuses to judge whether pods have room (Mover does), and to mark or drain a node.
 //

@@ -16,9 +16,9 @@ import (
 // that no pod is moved for this more than once an hour, whatever the agent remembers.
 const youngPod = time.Hour
 
-// YoungPod is a pod of a node that has run for less than youngPod; empty: none has. It costs the pods of the node.
-func (r *Round) YoungPod(n *round.Node) (young cluster.PodKey) {
-	var due time.Time
+// YoungPod is the youngest pod of a node where it has run for less than youngPod, and until when; empty: none has. It costs the
+// pods of the node.
+func (r *Round) YoungPod(n *round.Node) (young cluster.PodKey, due time.Time) {
 	for k := range n.Pods {
 		pod := &n.Pods[k]
 		at := pod.Created.Time().Add(youngPod)
@@ -27,10 +27,10 @@ func (r *Round) YoungPod(n *round.Node) (young cluster.PodKey) {
 		}
 	}
 	if r.Reached(due) {
-		return ""
+		return "", due
 	}
 	r.WakeAt(due)
-	return young
+	return young, due
 }
 
 // dear is the order of a node that is consolidated; nil: it is not.
@@ -60,7 +60,7 @@ func (r *Round) dearStands(x *decision.Replacement, i int) bool {
 		return false
 	}
 	why := ""
-	if pod := r.YoungPod(&r.Nodes[i]); pod != "" {
+	if pod, _ := r.YoungPod(&r.Nodes[i]); pod != "" {
 		why = "pod " + string(pod) + " has come to it meanwhile"
 	} else if r.Reached(r.due(x)) {
 		why = "its time was over at " + round.Stamp(r.due(x))

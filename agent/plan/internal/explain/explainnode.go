@@ -169,6 +169,19 @@ func (e *explainer) checks(i int, f *decision.NodeFacts) {
 		e.timers(n, g, f, add)
 	}
 	e.clusterHolds(g, add)
+	e.savings(n, add)
+}
+
+// savings tells of a node that is kept from consolidation by a young pod, and of one that new pods keep away from.
+func (e *explainer) savings(n *round.Node, add func(rule string, fails bool, bad, good string)) {
+	if w := e.end; w.Policy.Consolidates() && e.consolidation(n) == nil {
+		if pod, due := w.ScaleDown.Disruption.YoungPod(n); pod != "" {
+			add(decision.RuleConsolidate, true, fmt.Sprintf("cheaper machines do not replace it before %s: pod %s has run for less than an hour until then", e.at(due), pod), "")
+		}
+	}
+	if a := e.end.Next.Avoided; a != nil && !a.Since[n.Name].IsZero() {
+		add(decision.RuleSoft, false, "", "new pods keep away from it: its pods have had room on other nodes since "+e.at(a.Since[n.Name]))
+	}
 }
 
 // replacement tells why a node is to be replaced and what holds it, and whether it may go for that now.

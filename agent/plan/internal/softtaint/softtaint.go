@@ -15,8 +15,8 @@ import (
 // burst that comes and goes within it writes nothing.
 const softTaintAfter = 30 * time.Second
 
-// Update taints the nodes that may go: nodes that have been unneeded, or that fewer or cheaper machines replace, for a
-// while, a bounded number of changes in a round, and first of all those that are needed
+// Update taints the nodes that may go: nodes that have been unneeded, that fewer or cheaper machines replace, or whose pods have had
+// room on other nodes, for a while, a bounded number of changes in a round, and first of all those that are needed
 // again.
 func Update(w *round.State) {
 	left := w.Policy.MaxBulkSoftTaintCount
@@ -29,6 +29,10 @@ func Update(w *round.State) {
 			dear[x.Node] = x.Ordered
 		}
 	}
+	var avoided map[cluster.NodeName]time.Time
+	if w.Next.Avoided != nil {
+		avoided = w.Next.Avoided.Since
+	}
 	for _, off := range []bool{true, false} {
 		for i := range w.Nodes {
 			n := &w.Nodes[i]
@@ -40,6 +44,9 @@ func Update(w *round.State) {
 			words := "not needed since "
 			if at, is := dear[n.Name]; is && !unneeded {
 				since, unneeded, words = at, true, "it is dear since " // a pod that comes to it now would keep it
+			}
+			if at, is := avoided[n.Name]; is && !unneeded {
+				since, unneeded, words = at, true, "its pods have room on other nodes since "
 			}
 			if has != off || unneeded == off {
 				continue
