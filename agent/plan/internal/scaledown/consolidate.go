@@ -45,11 +45,10 @@ func (w *Planner) Look(n int) bool {
 	return !w.spent()
 }
 
-// Settled tells that no node goes now, and that scale-down did not fail a short time ago. A machine that has just come holds
-// nothing up: its pods are young, and where it came to save money the agent may have forgotten that in a restart.
+// Settled tells that no node goes now, and that scale-down pauses for nothing: also after a scale-up demand may still rise.
 func (w *Planner) Settled() bool {
 	rule, _ := w.Cooldown()
-	return (rule == "" || rule == decision.RuleCooldown) && !w.removals.any()
+	return rule == "" && !w.removals.any()
 }
 
 // Fit tells whether the pods of some nodes have room on the others and on so many machines of a group, and which nodes get some of
