@@ -123,7 +123,8 @@ func (r *Report) sent(w *world, m *machine) {
 // bought judges a purchase. It is a flap when the group lost a machine within its
 // unneeded time and none of the pods that the purchase is for was asked for since:
 // then the machine should have stayed. A pod that was evicted and one that went with
-// another machine are no new demand; the latter is a loss, and no flap either.
+// another machine are no new demand; the latter is a loss, and no flap either. New demand may also have taken the room of an
+// evicted pod: see displaced.
 func (r *Report) bought(w *world, p *pool, x decision.Grow) {
 	unneeded := r.unneededFor
 	if o := p.Options.ScaleDownUnneededTime; o != nil {
@@ -149,13 +150,31 @@ func (r *Report) bought(w *world, p *pool, x decision.Grow) {
 			fresh++
 		}
 	}
-	if fresh > 0 {
+	if fresh > 0 || w.displaced(x.Pods, since) {
 		return
 	}
 	r.Flaps++
 	words := fmt.Sprintf("%s: %s; sent one away at %s", w.clock.Now.Format("15:04:05"), x, since.Format("15:04:05"))
 	r.FlapWords = append(r.FlapWords, words)
 	w.log("FLAP: %s", words)
+}
+
+// displaced tells whether one of the pods of a purchase would have room in place of a pod that was asked for since a time.
+func (w *world) displaced(pods []cluster.PodKey, since time.Time) bool {
+	for _, p := range w.pods {
+		if !slices.Contains(pods, p.Key) {
+			continue
+		}
+		for _, n := range w.nodes {
+			for _, q := range n.pods {
+				left := n.Allocatable.Sub(n.used).Add(w.classes[q.Class].Requests).Sub(w.classes[p.Class].Requests)
+				if q.birth == demanded && q.Created.Time().After(since) && left.MilliCPU >= 0 && left.Memory >= 0 && left.Pods >= 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // sample is called once a minute.

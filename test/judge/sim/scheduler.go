@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // scheduler binds pods as kube-scheduler does: one at a time, by priority and then by
-// age, to the node with the largest share left free (LeastAllocated), ties by chance.
+// age, to the node with the largest share left free (LeastAllocated) of those without a soft taint, ties by chance.
 // It keeps its own sums of what is on a node, in plain arithmetic, so that it does not
 // share a mistake of the engine's.
 type scheduler struct {
@@ -141,7 +142,7 @@ func (s *scheduler) fits(w *world, n *node, class int, beside *pod) bool {
 func (s *scheduler) choose(w *world, class int) *node {
 	c := &w.classes[class]
 	var best []*node
-	most := -1.0
+	most := math.Inf(-1)
 	for _, n := range w.nodes {
 		shape := fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
 		if n.Ready != cluster.StatusTrue || !fit.Passes(c, &shape) {
@@ -152,6 +153,9 @@ func (s *scheduler) choose(w *world, class int) *node {
 		}
 		left := n.Allocatable.Sub(n.used).Sub(c.Requests)
 		score := float64(left.MilliCPU)/float64(n.Allocatable.MilliCPU) + float64(left.Memory)/float64(n.Allocatable.Memory)
+		if avoided(c, n) {
+			score -= preferNoSchedule
+		}
 		switch {
 		case score > most:
 			most, best = score, []*node{n}
@@ -163,6 +167,16 @@ func (s *scheduler) choose(w *world, class int) *node {
 		return nil
 	}
 	return best[w.r.IntN(len(best))]
+}
+
+// preferNoSchedule is what kube-scheduler's TaintToleration, of weight 3, takes off beside two scores of weight a half.
+const preferNoSchedule = 6
+
+// avoided tells a node with a taint PreferNoSchedule that a class does not tolerate.
+func avoided(c *cluster.PodClass, n *node) bool {
+	return slices.ContainsFunc(n.Taints, func(t cluster.Taint) bool {
+		return t.Effect == "PreferNoSchedule" && !slices.ContainsFunc(c.Tolerations, func(x cluster.Toleration) bool { return x.Operator == "Exists" && x.Key == "" })
+	})
 }
 
 func (s *scheduler) place(w *world, n *node, p *pod) {

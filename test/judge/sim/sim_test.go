@@ -103,7 +103,7 @@ func TestDays(t *testing.T) {
 					if r.Overtaken > len(r.pending)/50 {
 						t.Errorf("%d of %d pods were overtaken (seed %d)", r.Overtaken, len(r.pending), seed)
 					}
-					if most := 15*time.Minute + 2*r.bound; r.worst > most { // one machine that never joins, and another
+					if most := 30*time.Minute + 3*r.bound; r.worst > most { // two machines that never join, one in 15 does, and a third
 						t.Errorf("%s; more than %s (seed %d)", r.WorstLate, most, seed)
 					}
 				})
