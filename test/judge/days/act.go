@@ -36,9 +36,9 @@ func (w *world) node(name string) *node {
 }
 
 // grow sets a group's target to a higher one.
-func (w *world) grow(g *group, to int, why string) {
+func (w *world) grow(g *group, to int, why string, pods []cluster.PodKey, order bool) {
 	w.log(fmt.Sprintf("%s grow %s %d->%d %s", w.clock.Now.Format("15:04:05"), g.ID, g.Target, to, why))
-	w.report.bought(w, g, to-g.Target)
+	w.report.bought(w, g, to-g.Target, pods, order)
 	g.Target = to
 	w.launch(g)
 }
@@ -82,6 +82,8 @@ func (w *world) evict(p *pod) error {
 		w.report.Evictions++
 	}
 	runs := p.runs
+	w.evicting = true
+	defer func() { w.evicting = false }()
 	w.remove(p)
 	if s.Job {
 		w.create(s, runs) // begins anew
@@ -109,6 +111,7 @@ func (w *world) terminate(m *machine, why string) error {
 	w.log(fmt.Sprintf("%s terminate %s %s %s", w.clock.Now.Format("15:04:05"), m.group.ID, m.NodeNames[0], why))
 	m.group.Target--
 	m.group.removed = w.clock.Now
+	m.group.dear = m.dear
 	m.Phase, m.ended = cluster.PhaseDeleting, w.clock.Now
 	w.report.ran(w, m)
 	w.launch(m.group) // the cloud keeps the target

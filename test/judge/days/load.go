@@ -34,6 +34,7 @@ type pod struct {
 	tried    bool // kube-scheduler found no place for it
 	ready    bool
 	deleting bool
+	moved    bool          // made in place of an evicted one
 	runs     time.Duration // a Job's
 }
 
@@ -148,7 +149,7 @@ func (w *world) create(s *service, runs time.Duration) {
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(s.Milli, resource.DecimalSI),
 				corev1.ResourceMemory: *resource.NewQuantity(s.MiB<<20, resource.BinarySI)}}}}},
 		Status: corev1.PodStatus{Phase: corev1.PodPending}}
-	p := &pod{object: o, service: s, revision: s.revision, runs: runs}
+	p := &pod{object: o, service: s, revision: s.revision, runs: runs, moved: w.evicting}
 	s.live = append(s.live, p)
 	w.pods = append(w.pods, p)
 	w.putPod(p)

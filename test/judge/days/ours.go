@@ -153,11 +153,14 @@ func (a *agent) act(w *world, x decision.Action) {
 		if g := w.group(x.Group); g.Target != x.From {
 			err = &refusal{"conflict", fmt.Sprintf("target is %d, not %d", g.Target, x.From)}
 		} else {
-			w.grow(g, x.To, fmt.Sprintf("for %d pods [%s] %s", len(x.Pods)+x.Expected, x.Rule, x.Why))
+			w.grow(g, x.To, fmt.Sprintf("for %d pods [%s] %s", len(x.Pods)+x.Expected, x.Rule, x.Why), x.Pods, x.Rule == decision.RuleConsolidate)
 		}
 	case decision.Cordon:
 		w.log(fmt.Sprintf("%s %s", w.clock.Now.Format("15:04:05"), x))
 		a.mark(w, x.Node, true)
+		if n := w.node(string(x.Node)); n != nil {
+			n.machine.dear = x.Rule == decision.RuleConsolidate
+		}
 		return
 	case decision.Uncordon:
 		w.log(fmt.Sprintf("%s %s", w.clock.Now.Format("15:04:05"), x))

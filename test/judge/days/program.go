@@ -144,7 +144,7 @@ func (a *Act) do(w *world) error {
 	g, n := w.group(cluster.GroupID(a.Group)), w.node(a.Node)
 	switch {
 	case a.Do == "grow" && g != nil && a.To > g.Target && a.To <= g.Max:
-		w.grow(g, a.To, "")
+		w.grow(g, a.To, "", nil, false)
 	case (a.Do == "mark" || a.Do == "unmark") && n != nil:
 		w.mark(n, a.Do == "mark")
 	case (a.Do == "soften" || a.Do == "unsoften") && n != nil:

@@ -29,6 +29,11 @@ type Report struct {
 	Started   int // machines that were bought
 	Again     int // of them, within ten minutes after a removal in their group
 	Removed   int
+	Spent     Spent
+	// Why the purchases of Again were made: ordered by consolidation, for nothing but evicted pods, or for new pods
+	// after the last removal of the group was of an idle node, or of one that was consolidated.
+	AgainOrder, AgainEvicted, AgainIdle, AgainDear int
+
 	Decisions int
 	CPU       time.Duration // processor time of decisions
 }
@@ -44,13 +49,31 @@ func (r *Report) waited(w *world, p *pod) {
 	}
 }
 
-func (r *Report) bought(w *world, g *group, n int) {
+// asked tells whether one of some pods that wait, nil for all that do, was made for another reason than an eviction.
+func (w *world) asked(pods []cluster.PodKey) bool {
+	return pods != nil && len(pods) == 0 || slices.ContainsFunc(w.pods, func(p *pod) bool {
+		return p.node == nil && !p.deleting && !p.moved && (pods == nil || slices.Contains(pods, key(p)))
+	})
+}
+
+// bought counts a purchase: for some pods, nil for all that wait, or as the order of a consolidation.
+func (r *Report) bought(w *world, g *group, n int, pods []cluster.PodKey, order bool) {
 	if w.clock.Now.Before(w.from) {
 		return
 	}
 	r.Started += n
 	if !g.removed.IsZero() && w.clock.Now.Sub(g.removed) <= again {
 		r.Again += n
+		switch {
+		case order:
+			r.AgainOrder += n
+		case !w.asked(pods):
+			r.AgainEvicted += n
+		case g.dear:
+			r.AgainDear += n
+		default:
+			r.AgainIdle += n
+		}
 	}
 }
 
@@ -187,6 +210,9 @@ func (s *Sum) Add(kind string, r, peer *Report) {
 	}
 	s.waits, s.hours = append(s.waits, r.Waits...), s.hours+r.PodHours()
 	t := &s.reports
+	t.Spent.add(&r.Spent)
+	t.AgainOrder, t.AgainEvicted, t.AgainIdle, t.AgainDear = t.AgainOrder+r.AgainOrder, t.AgainEvicted+r.AgainEvicted, t.AgainIdle+r.AgainIdle, t.AgainDear+r.AgainDear
+	t.Bill += r.Bill
 	t.Evictions, t.Started, t.Again, t.CPU, t.Waiting = t.Evictions+r.Evictions, t.Started+r.Started, t.Again+r.Again, t.CPU+r.CPU, t.Waiting+r.Waiting
 }
 
@@ -226,6 +252,13 @@ func Table(sums []Sum) string {
 	row("machines started; bought within 10 minutes after a removal in that group", func(s *Sum) string {
 		return fmt.Sprintf("%d; %d", s.reports.Started, s.reports.Again)
 	})
+	row("of these bought again: consolidation's own; for evicted pods alone; after an idle node went; after a dear one", func(s *Sum) string {
+		t := &s.reports
+		return fmt.Sprintf("%d; %d; %d; %d", t.AgainOrder, t.AgainEvicted, t.AgainIdle, t.AgainDear)
+	})
+	row("bill of all days over the bound of each moment", func(s *Sum) string { return fmt.Sprintf("%.3f", s.reports.Bill/s.reports.Spent.Bound) })
+	row("% of the bill: booting; going; empty; at most half used; with a young pod; the rest", func(s *Sum) string { return shares(s.reports.Spent.Bill, s.reports.Bill) })
+	row("of it over the bound", func(s *Sum) string { return shares(s.reports.Spent.Over, s.reports.Bill) })
 	row("processor time of decisions, s a day", func(s *Sum) string {
 		return fmt.Sprintf("%.2f", s.reports.CPU.Seconds()/float64(max(s.days, 1)))
 	})

@@ -166,7 +166,7 @@ func (a *autoscaler) scaleUp(w *world, waiting []*pod) bool {
 	if best == nil {
 		return false
 	}
-	w.grow(best, best.Target+machines, fmt.Sprintf("for %d pods", len(waiting)))
+	w.grow(best, best.Target+machines, fmt.Sprintf("for %d pods", len(waiting)), nil, false)
 	return true
 }
 

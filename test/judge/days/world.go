@@ -49,6 +49,8 @@ type world struct {
 	kicked   bool // a pass of kube-scheduler is due
 	freed    bool // something may help pods that did not fit
 
+	evicting bool // pods that are made now take the place of evicted ones
+
 	failed error
 	report Report
 }
@@ -58,6 +60,7 @@ type group struct {
 	cluster.NodeGroup
 	machines []*machine // that run, or are on their way
 	removed  time.Time  // when a machine was last terminated
+	dear     bool       // and that it was consolidated
 }
 
 // machine is one instance.
@@ -66,6 +69,7 @@ type machine struct {
 	group *group
 	node  *node
 	ended time.Time // terminated
+	dear  bool      // cordoned because it was dear
 }
 
 // node is a Node object and what is bound to it.
@@ -97,6 +101,7 @@ func Play(j *oracle.Judge, day *Day, s Scaler) (Report, error) {
 		defer c.Close()
 	}
 	w.scaler.start(w)
+	w.look(time.Minute)
 	for i := range day.Demand {
 		w.clock.At(begin.Add(day.Demand[i].At), func() { w.demand(&day.Demand[i]) })
 	}
