@@ -71,7 +71,7 @@ type Mark struct {
 // filters read are not marks, and each provider documents the tags of its cloud.
 var Marks = []Mark{
 	{TaintToBeDeleted, "taint of a Node", "reads, writes", "the agent; another autoscaler", "the node is being drained; its value is when it was marked, in Unix seconds", "D10 D11 D14"},
-	{TaintDeletionCandidate, "taint of a Node", "reads, writes", "the agent", "the node has not been needed for a while: the scheduler prefers other nodes", "D19"},
+	{TaintDeletionCandidate, "taint of a Node", "reads, writes", "the agent", "the node has not been needed for a while, or its pods have room on other nodes: the scheduler prefers those", "D19"},
 	{TaintOutOfService, "taint of a Node", "reads, writes", "nodecleaner; an operator", "the machine is gone for good: volumes are detached at once", ""},
 	{TaintShutdown, "taint of a Node", "reads, writes", "nodecleaner; a cloud controller", "the machine is stopped", ""},
 	{AnnotationCordoned, "annotation of a Node", "reads, writes", "the agent", "the cordon is the agent's own, since when and by which rule; only such a cordon is taken back", "D12 D15"},

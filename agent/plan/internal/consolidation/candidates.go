@@ -14,7 +14,7 @@ import (
 const (
 	mostAlone    = 50
 	mostTogether = 10
-	mostMachines = 2
+	mostMachines = 4
 )
 
 // movable are the nodes whose pods may all be moved as far as they themselves are concerned, those first that move fewest pods for
