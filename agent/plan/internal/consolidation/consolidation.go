@@ -21,7 +21,7 @@ type Mover interface {
 	Classes(node int) []round.ClassCount
 	// Look counts looks, and tells whether any are left. Else nothing is asked any more.
 	Look(n int) bool
-	// Settled tells that no node goes now, and that no scale-up and no failure makes scale-down pause.
+	// Settled tells that no node goes now, and that scale-down did not fail a short time ago.
 	Settled() bool
 }
 

@@ -45,10 +45,11 @@ func (w *Planner) Look(n int) bool {
 	return !w.spent()
 }
 
-// Settled tells that no node goes now, and that scale-down pauses for nothing: also after a scale-up demand may still rise.
+// Settled tells that no node goes now, and that scale-down did not fail a short time ago. A machine that has just come holds
+// nothing up: its pods are young, and where it came to save money the agent may have forgotten that in a restart.
 func (w *Planner) Settled() bool {
 	rule, _ := w.Cooldown()
-	return rule == "" && !w.removals.any()
+	return (rule == "" || rule == decision.RuleCooldown) && !w.removals.any()
 }
 
 // Fit tells whether the pods of some nodes have room on the others and on so many machines of a group, and which nodes get some of
