@@ -70,8 +70,8 @@ func TestUpgradeByKubeadm(t *testing.T) {
 	u.leader(t, 1, "kubeadm upgrade node")
 	began := time.Now()
 	must(t, h.leaders[0], "set -e; export KUBECONFIG=/etc/kubernetes/admin.conf\n"+section(t, "upgrade.md", "3. The machines that run", "poddisruptionbudget"))
-	// No image of CoreDNS is to be had, so that none of its pods is ever Ready, and its budget would keep each node that has one.
-	must(t, h.leaders[0], "export KUBECONFIG=/etc/kubernetes/admin.conf; kubectl -n kube-system scale deployment coredns --replicas 0")
+	// No image of CoreDNS and of kube-proxy is to be had, so that none of their pods is ever Ready: the first machine would never prove itself.
+	must(t, h.leaders[0], "export KUBECONFIG=/etc/kubernetes/admin.conf; kubectl -n kube-system scale deployment coredns --replicas 0; kubectl -n kube-system delete daemonset kube-proxy")
 	u.follows(t)
 	fresh := u.replaced(t, old, oldMachine)
 	t.Logf("%s (%s) took the place of %s (%s) %s after the last leader was upgraded", fresh.PrivateDNS, u.next.Version, old.PrivateDNS, h.parts.Kubernetes, time.Since(began).Round(time.Second))
