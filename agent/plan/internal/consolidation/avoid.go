@@ -15,8 +15,8 @@ const (
 )
 
 // avoid finds nodes that new pods should keep away from: all their pods together have room on the other nodes, whatever moving them
-// counts for and however young they are. Nobody moves them; they end by themselves, in rollouts, as Jobs, and when a
-// workload shrinks, and the nodes become idle or cheap to replace. Nodes that are avoided already stay so as long as that holds.
+// counts for and however young they are. The agent moves none of these pods: they end by themselves, in rollouts, as Jobs, and
+// when a workload shrinks, and the nodes become idle or cheap to replace. Nodes that are avoided already stay so as long as that holds.
 // It costs movable, and Fit for at most 30 sets of nodes.
 func (w *Search) avoid() {
 	was := w.Memory.Avoided

@@ -56,8 +56,7 @@ func (w *Search) replaceable() []int {
 }
 
 // best looks for the replacement that is worth most: every node for itself, and the first ones together. Without nodes, there is
-// none. It costs Fit for 59 sets
-// of nodes times 2*G, until the looks are used up.
+// none. It costs Fit for 59 sets of nodes times 4*G, until the looks are used up.
 func (w *Search) best() *decision.Consolidation {
 	best, most := new(decision.Consolidation), 0.0
 	try := func(nodes []int) {

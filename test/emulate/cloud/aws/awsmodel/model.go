@@ -17,6 +17,7 @@ var paths = map[string]string{
 	"ec2":         "models/apis/ec2/2016-11-15/api-2.json",
 	"autoscaling": "models/apis/autoscaling/2011-01-01/api-2.json",
 	"ssm":         "models/apis/ssm/2014-11-06/api-2.json",
+	"pricing":     "models/apis/pricing/2017-10-15/api-2.json",
 	"iam":         "models/apis/iam/2010-05-08/api-2.json",
 	"sts":         "models/apis/sts/2011-06-15/api-2.json",
 }
