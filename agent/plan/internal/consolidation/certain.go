@@ -1,6 +1,8 @@
 package consolidation
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
@@ -62,38 +64,60 @@ func (w *Search) loads(from []int, to *round.Group) (loads []load) {
 	return loads
 }
 
-// fitAnyhow tells whether all pods fit wherever each of them goes. For each class one place has room for all pods of all classes, or the
-// places have room for as many of its pods as it has, and for as many as all others take the room of at most. The best placing may need
-// less; none needs more. It costs the square of the classes, and for each class the places up to enough room.
+// fitAnyhow tells whether all pods fit, each class after all others, which go where they do it most harm. It costs
+// the places for each pod and class where room is scarce, and the places up to enough room where it is not.
 func fitAnyhow(loads []load, places []place, look func(n int) bool) bool {
+	weight := func(l load) float64 { return binpack.CoreEquivalents(float64(l.size[0]), float64(l.size[1])) }
+	slices.SortStableFunc(loads, func(a, b load) int { return cmp.Compare(weight(b), weight(a)) })
 	for i := range loads {
-		if !fitsLast(&loads[i], loads, places, look) {
+		if !fitsLast(i, loads, places, look) {
 			return false
 		}
 	}
 	return true
 }
 
-// fitsLast tells whether the pods of one class fit wherever all others go.
-func fitsLast(l *load, loads []load, places []place, look func(n int) bool) bool {
-	left, all := 0, make([]int64, len(l.size))
-	for k := range loads {
-		left += loads[k].n * harm(l.size, loads[k].size)
-		binpack.Sub(all, loads[k].size, -loads[k].n)
+// fitsLast tells whether the pods of one class fit after all others.
+func fitsLast(last int, loads []load, places []place, look func(n int) bool) bool {
+	l, enough := &loads[last], 0 // wherever the others go
+	for i := range loads {
+		enough += loads[i].n * harm(l.size, loads[i].size)
 	}
-	for k := range places {
+	slots, open := 0, []place(nil)
+	for _, p := range places {
+		if n := binpack.MaxFit(p.room, l.size); n > 0 && l.takes(&p) {
+			slots += n
+			open = append(open, place{p.node, slices.Clone(p.room)})
+		}
 		if !look(1) {
 			return false
 		}
-		p := &places[k]
-		if !binpack.Fits(p.room, l.size) || !l.takes(p) {
-			continue
-		}
-		if left -= binpack.MaxFit(p.room, l.size); left <= 0 || binpack.Fits(p.room, all) {
+		if slots >= enough {
 			return true
 		}
 	}
-	return false
+	for _, backward := range []bool{false, true} { // neither order is the worst in all worlds
+		rest, rooms := slots, slices.Clone(open)
+		for k := range rooms {
+			rooms[k].room = slices.Clone(rooms[k].room)
+		}
+		for k := range loads {
+			i := k
+			if backward {
+				i = len(loads) - 1 - k
+			}
+			for range loads[i].n {
+				if i == last || rest < l.n || !look(len(rooms)) {
+					break
+				}
+				rest -= putWorst(&loads[i], l.size, rooms)
+			}
+		}
+		if rest < l.n || !look(0) {
+			return false
+		}
+	}
+	return true
 }
 
 // harm is how many pods of a size lose their room at most where one of another size comes.
@@ -105,4 +129,42 @@ func harm(size, other []int64) int {
 		}
 	}
 	return int(n)
+}
+
+// putWorst puts a pod where it takes most room away from pods of a size, and returns for how many: of equal places on
+// the one that has most to spare, so that smaller pods do harm on the others; where it does none, on the one that has least to spare.
+func putWorst(l *load, size []int64, open []place) (lost int) {
+	best, key := -1, 0.0
+	for k := range open {
+		p := &open[k]
+		before := share(p.room, size)
+		if before < 1 || !binpack.Fits(p.room, l.size) || !l.takes(p) {
+			continue
+		}
+		binpack.Sub(p.room, l.size, 1)
+		after := share(p.room, size)
+		binpack.Sub(p.room, l.size, -1)
+		n, spare := int(before)-int(after), before-math.Floor(before)
+		if n == 0 {
+			spare = -spare
+		}
+		if v := float64(n) + spare; best < 0 || v > key {
+			best, key, lost = k, v, n
+		}
+	}
+	if best >= 0 {
+		binpack.Sub(open[best].room, l.size, 1)
+	}
+	return lost
+}
+
+// share is how many pods of a size a room holds, with a fraction.
+func share(room, size []int64) float64 {
+	most := float64(math.MaxInt32)
+	for d, s := range size {
+		if s > 0 {
+			most = min(most, float64(max(room[d], 0))/float64(s))
+		}
+	}
+	return most
 }

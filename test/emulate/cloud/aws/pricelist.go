@@ -56,7 +56,7 @@ func (c *Cloud) getProducts(r *request) (any, *apiError) {
 	}
 	size := min(max(in.MaxResults, 1), 100)
 	out := map[string]any{"FormatVersion": "aws_v1"}
-	var list []string
+	list := []string{}
 	for _, t := range types[from:min(from+size, len(types))] {
 		list = append(list, product(t, c.opts.Region, c.listPrices[t]))
 	}
