@@ -87,7 +87,7 @@ func fitsLast(last int, loads []load, places []place, look func(n int) bool) boo
 	for _, p := range places {
 		if n := binpack.MaxFit(p.room, l.size); n > 0 && l.takes(&p) {
 			slots += n
-			open = append(open, place{p.node, slices.Clone(p.room)})
+			open = append(open, p)
 		}
 		if !look(1) {
 			return false
@@ -96,28 +96,29 @@ func fitsLast(last int, loads []load, places []place, look func(n int) bool) boo
 			return true
 		}
 	}
-	for _, backward := range []bool{false, true} { // neither order is the worst in all worlds
-		rest, rooms := slots, slices.Clone(open)
-		for k := range rooms {
-			rooms[k].room = slices.Clone(rooms[k].room)
-		}
-		for k := range loads {
-			i := k
-			if backward {
-				i = len(loads) - 1 - k
+	others := slices.Concat(loads[:last], loads[last+1:])
+	if !fitsAfter(l, others, slots, open, look) {
+		return false
+	}
+	slices.Reverse(others) // neither order is the worst in all worlds
+	return fitsAfter(l, others, slots, open, look)
+}
+
+// fitsAfter tells whether the pods of a class, for so many of which the places have room, fit after others that come in their order.
+func fitsAfter(l *load, others []load, slots int, places []place, look func(n int) bool) bool {
+	open := make([]place, len(places))
+	for k, p := range places {
+		open[k] = place{p.node, slices.Clone(p.room)}
+	}
+	for i := range others {
+		for range others[i].n {
+			if slots < l.n || !look(len(open)) {
+				return false
 			}
-			for range loads[i].n {
-				if i == last || rest < l.n || !look(len(rooms)) {
-					break
-				}
-				rest -= putWorst(&loads[i], l.size, rooms)
-			}
-		}
-		if rest < l.n || !look(0) {
-			return false
+			slots -= putWorst(&others[i], l.size, open)
 		}
 	}
-	return true
+	return slots >= l.n && look(0)
 }
 
 // harm is how many pods of a size lose their room at most where one of another size comes.
