@@ -12,17 +12,8 @@ import (
 // takes the prices of the last whole read.
 func (p *Provider) setPrices(ctx context.Context, readings []*reading, templates []template.Resolved) {
 	var all, onSpot []string
-	for i, r := range readings {
-		if provider.Only(ctx) != nil {
-			break
-		}
-		spot := price.OnSpot(r.source, templates[i].Spot)
-		for _, t := range templates[i].Types {
-			all = append(all, t.Name)
-			if spot {
-				onSpot = append(onSpot, t.Name)
-			}
-		}
+	if provider.Only(ctx) == nil {
+		all, onSpot = startable(readings, templates)
 	}
 	list, market := p.list.Read(ctx, p.client, p.region, all, p.now()), p.spot.Read(ctx, p.client, onSpot, p.now())
 	for i, r := range readings {
@@ -32,4 +23,18 @@ func (p *Provider) setPrices(ctx context.Context, readings []*reading, templates
 		}
 		r.group.Price, r.group.PriceSource, r.group.PriceComputed = is.Hour, is.Source, is.Computed
 	}
+}
+
+// startable are the types that the groups may start, and those of them that a group may start on the spot market.
+func startable(readings []*reading, templates []template.Resolved) (all, onSpot []string) {
+	for i, r := range readings {
+		spot := price.OnSpot(r.source, templates[i].Spot)
+		for _, t := range templates[i].Types {
+			all = append(all, t.Name)
+			if spot {
+				onSpot = append(onSpot, t.Name)
+			}
+		}
+	}
+	return all, onSpot
 }

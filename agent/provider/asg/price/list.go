@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,7 +28,6 @@ const (
 
 // Listed is one read of AWS's price list of a region. Once it is handed out, nothing writes to it.
 type Listed struct {
-	At     time.Time
 	Region string
 	Err    error
 	by     map[string]float64 // by type
@@ -59,23 +57,16 @@ func (l Listed) hour(t Type) Price {
 }
 
 // List keeps the last read of the price list. It is safe for concurrent use.
-type List struct {
-	mu    sync.Mutex
-	last  Listed
-	types []string // that were asked for, sorted
-}
+type List struct{ reads reads[Listed] }
 
 // Read reads the price list of a region where its last read is older than a day or lacks a type. Where AWS does not answer, the
 // prices of the read before it go on counting. It makes one call for each 50 types.
 func (l *List) Read(ctx context.Context, client *awsapi.Client, region string, names []string, now time.Time) Listed {
-	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	l.mu.Lock()
-	last, asked := l.last, l.types
-	l.mu.Unlock()
-	if client.Pricing == nil || len(names) == 0 || !last.At.IsZero() && now.Sub(last.At) < listEvery && !slices.ContainsFunc(names, func(t string) bool { return !slices.Contains(asked, t) }) {
+	last, names := l.reads.due(names, listEvery, now)
+	if client.Pricing == nil || len(names) == 0 {
 		return last
 	}
-	next := Listed{At: now, Region: region, by: map[string]float64{}}
+	next := Listed{Region: region, by: map[string]float64{}}
 	ctx, cancel := context.WithTimeoutCause(ctx, listWait, awsapi.ErrLate)
 	defer cancel()
 	for part := range slices.Chunk(names, typesAtOnce) {
@@ -87,9 +78,7 @@ func (l *List) Read(ctx context.Context, client *awsapi.Client, region string, n
 		next.by = last.by
 	}
 	next.factor = beside(next.by)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.last, l.types = next, names
+	l.reads.keep(next, names, now)
 	return next
 }
 

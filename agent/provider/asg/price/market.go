@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -40,21 +39,14 @@ func (m Market) of(typ string, zones []string) (price float64, told bool) {
 }
 
 // Spot keeps the last read of the spot market. It is safe for concurrent use.
-type Spot struct {
-	mu    sync.Mutex
-	last  Market
-	types []string // that were asked for, sorted
-}
+type Spot struct{ reads reads[Market] }
 
 // Read reads the market where its last read is older than an hour or lacks a type. Where EC2
 // does not answer, the prices of the read before it go on counting for as long as the types are the same. It makes
 // one call for each thousand prices.
 func (s *Spot) Read(ctx context.Context, client *awsapi.Client, types []string, now time.Time) Market {
-	types = slices.Compact(slices.Sorted(slices.Values(types)))
-	s.mu.Lock()
-	last, asked := s.last, s.types
-	s.mu.Unlock()
-	if len(types) == 0 || !last.At.IsZero() && now.Sub(last.At) < readEvery && !slices.ContainsFunc(types, func(t string) bool { return !slices.Contains(asked, t) }) {
+	last, types := s.reads.due(types, readEvery, now)
+	if len(types) == 0 {
 		return last
 	}
 	next := Market{At: now, by: map[string]map[string]float64{}}
@@ -71,9 +63,7 @@ func (s *Spot) Read(ctx context.Context, client *awsapi.Client, types []string, 
 		}
 		next.take(answer.SpotPriceHistory)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last, s.types = next, types
+	s.reads.keep(next, types, now)
 	return next
 }
 
