@@ -90,7 +90,7 @@ func (p *Problem) tryOrders(bound int) (best Packing) {
 			keep(k)
 		}
 	}
-	if best.Bins > bound || !done() { // nobody is to buy more than Cluster Autoscaler's rule would
+	if best.Bins > bound || !done() { // no answer may have more bins than Cluster Autoscaler's order
 		keep(p.FirstFit(p.Order(ByPair)))
 	}
 	if !done() {

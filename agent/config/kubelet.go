@@ -32,17 +32,16 @@ type Amounts cluster.Resources
 // Decode parses the list.
 func (a *Amounts) Decode(value string) error {
 	*a = Amounts{}
-	seen := map[string]bool{}
+	seen := names{}
 	for _, item := range splitList(value) {
 		name, text, ok := strings.Cut(item, "=")
 		n, err := quantity.Parse(name, text)
 		if !ok || err != nil {
 			return fmt.Errorf("%q is no amount: write for example cpu=100m,memory=256Mi", item)
 		}
-		if seen[name] {
-			return fmt.Errorf("%q: %s is given twice: keep one", item, name)
+		if err := seen.once(name, item); err != nil {
+			return err
 		}
-		seen[name] = true
 		switch name {
 		case "cpu":
 			a.MilliCPU = n
@@ -58,6 +57,18 @@ func (a *Amounts) Decode(value string) error {
 	return nil
 }
 
+// names are those of a list that were read so far.
+type names map[string]bool
+
+// once refuses a name that an item of the list repeats.
+func (n names) once(name, item string) error {
+	if n[name] {
+		return fmt.Errorf("%q: %s is given twice: keep one", item, name)
+	}
+	n[name] = true
+	return nil
+}
+
 // Thresholds is a list like "memory.available<100Mi,nodefs.available<10%", as the
 // kubelet's --eviction-hard takes it. Signals that reserve nothing
 // (nodefs.inodesFree, imagefs.available, pid.available) are accepted and ignored.
@@ -69,16 +80,15 @@ type Thresholds struct {
 // Decode parses the list.
 func (t *Thresholds) Decode(value string) error {
 	*t = Thresholds{}
-	seen := map[string]bool{}
+	seen := names{}
 	for _, item := range splitList(value) {
 		signal, text, ok := strings.Cut(item, "<")
 		if !ok {
 			return fmt.Errorf("%q is no threshold: write for example memory.available<100Mi,nodefs.available<10%%", item)
 		}
-		if seen[signal] {
-			return fmt.Errorf("%q: %s is given twice: keep one", item, signal)
+		if err := seen.once(signal, item); err != nil {
+			return err
 		}
-		seen[signal] = true
 		percent, isPercent := strings.CutSuffix(text, "%")
 		var amount int64
 		if isPercent {

@@ -146,14 +146,16 @@ func unparsed(e *envconfig.ParseError) error {
 	switch {
 	case what == otherRemedy:
 		return fmt.Errorf("%s is %q: %w (write %s)", e.KeyName, e.Value, e.Err, what)
-	case errors.Is(e.Err, strconv.ErrRange), e.TypeName == "time.Duration" && longTime.MatchString(e.Value):
+	case errors.Is(e.Err, strconv.ErrRange), e.TypeName == "time.Duration" && isTime(e.Value):
 		return fmt.Errorf("%s is %q: that is out of range; write %s", e.KeyName, e.Value, what)
 	}
 	return fmt.Errorf("%s is %q: write %s", e.KeyName, e.Value, what)
 }
 
-// longTime is a time that is written well: where it cannot be read, it is too long.
-var longTime = regexp.MustCompile(`\A-?([0-9]+(\.[0-9]*)?(ns|us|ms|s|m|h))+\z`)
+// isTime tells a time that is written well: where it cannot be read, it is too long.
+func isTime(text string) bool {
+	return regexp.MustCompile(`\A-?([0-9]+(\.[0-9]*)?(ns|us|ms|s|m|h))+\z`).MatchString(text)
+}
 
 const otherRemedy = "a value as /etc/autoscaler-agent/agent.env describes it"
 

@@ -55,9 +55,7 @@ func advertised(manifest string) string {
 	if err != nil {
 		return ""
 	}
-	_, rest, _ := strings.Cut(string(text), "- --advertise-address=")
-	line, _, _ := strings.Cut(rest, "\n")
-	return strings.TrimSpace(line)
+	return flagsOf(strings.Fields(string(text)))["advertise-address"]
 }
 
 // checkLeader looks at what docs/install.md asks of the cluster and of this machine.

@@ -18,7 +18,7 @@ const (
 )
 
 // movable are the nodes whose pods may all be moved as far as they themselves are concerned, those first that move fewest pods for
-// what they cost. It costs N and the pods of those that are not kept for something else.
+// what they cost. It costs N, and the pods of the nodes that nothing else keeps.
 func (w *Search) movable() []int {
 	type row struct {
 		node  int

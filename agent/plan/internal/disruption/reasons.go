@@ -21,8 +21,8 @@ type Round struct {
 	windows map[window]openness
 	down    []bool // by index of State.Nodes: see disrupt
 	nodes   int    // of all groups
-	gone    int    // of them, those that are disrupted
-	sick    int    // of them, those that are sick now
+	gone    int    // how many of them are disrupted
+	sick    int    // how many of them are sick now
 }
 
 // group is a node group, as far as its nodes are replaced.
@@ -31,8 +31,8 @@ type group struct {
 	requested   bool // somebody asked for a node of it to be replaced
 	age, repair time.Duration
 	members     []int            // its nodes, by index of State.Nodes; see look
-	gone        int              // of them, those that are disrupted
-	sick        int              // of them, those that are sick now
+	gone        int              // how many of them are disrupted
+	sick        int              // how many of them are sick now
 	fresh       map[uintptr]bool // by source: see Round.fresh
 	compared    bool
 	differences map[cluster.InstanceID][]cluster.Difference // see Round.Differences

@@ -95,7 +95,7 @@ func (r *Round) judge(i int) {
 	}
 	r.prove(x, r.groups[i].members)
 	if x.halted == "" && !x.proven {
-		x.halted = r.neverCame(g, x)
+		x.halted = r.neverCame(g, x.came)
 	}
 	if x.halted == "" {
 		return
@@ -242,9 +242,9 @@ func (r *Round) siblings(pod *cluster.Pod, on *round.Node) (well, sick bool) {
 
 // neverCame says why no machine of the source came; empty: one did, or has still time, or the cloud has none to give. It does not matter
 // who ordered the machine: a node that is emptied first has no order, and a pending pod may have caused it.
-func (r *Round) neverCame(g *round.Group, x *rollout) string {
+func (r *Round) neverCame(g *round.Group, came bool) string {
 	for _, late := range g.Reapable {
-		if late.Rule == decision.RuleNoJoin && !x.came && len(late.Instance.Source) > 0 && len(late.Instance.Source.Differences(g.Template.Source)) == 0 {
+		if late.Rule == decision.RuleNoJoin && !came && len(late.Instance.Source) > 0 && len(late.Instance.Source.Differences(g.Template.Source)) == 0 {
 			return "of the source no machine has joined: " + late.Why
 		}
 	}

@@ -123,13 +123,13 @@ func (r *Round) toReplaceSince(n *round.Node, why Reason) time.Time {
 // tellState fills in the state, and why it is that one.
 func (r *Round) tellState(i int, out *decision.Rollout) {
 	x := r.groups[i].rollout
-	order, _, _ := r.Policy.Rollouts.Pause(out.Group)
 	rule, suspended := r.suspended(i)
 	closed := r.closed(i, out)
 	switch {
 	case x.halted != "":
 		out.State, out.Rule, out.Why, out.Since = decision.RolloutHalted, decision.RuleHalted, x.halted, x.at
 	case rule == decision.RuleRolloutHeld:
+		order, _, _ := r.Policy.Rollouts.Pause(out.Group)
 		out.State, out.Rule, out.Why, out.Since = decision.RolloutPaused, rule, suspended, order.Since
 	case len(out.By) == 0:
 		out.State = decision.RolloutDone
