@@ -38,8 +38,8 @@ type NodeGroup struct {
 	// Keeps says why the cloud would refuse now to end an instance that is named (for
 	// example a MachineDeployment that is being rolled out). Empty: it would not.
 	Keeps string `json:"keeps,omitempty"`
-	// Replacing says who else replaces the machines of the group now (an instance refresh of
-	// an Auto Scaling group). Empty: nobody, as far as the provider can tell.
+	// Replacing says what else replaces the machines of the group now (an instance refresh of
+	// an Auto Scaling group). Empty: nothing does, as far as the provider can tell.
 	Replacing string `json:"replacing,omitempty"`
 	// ReplacingStale says why that is not known. No machine begins to be replaced for drift or
 	// age; what has begun goes on.

@@ -113,8 +113,8 @@ type Memory struct {
 	// Deleted is when an instance was successfully told to go: a lagging read that
 	// still shows it neither counts it nor its place in the target.
 	Deleted map[cluster.InstanceID]time.Time `json:"deleted,omitempty"`
-	// OrphanedUpcoming is how many of a group's upcoming machines nobody remembers having asked
-	// for, as after a restart.
+	// OrphanedUpcoming is how many of a group's upcoming machines the memory does not connect with
+	// pods, as after a restart.
 	OrphanedUpcoming map[cluster.GroupID]int `json:"unremembered,omitempty"`
 	// Short is since when a group has had fewer instances than its target.
 	Short map[cluster.GroupID]time.Time `json:"short,omitempty"`

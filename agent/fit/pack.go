@@ -47,7 +47,7 @@ func (b *build) components() {
 	user := make([]int32, len(b.s.claims))
 	for tie := range int32(len(b.first)) {
 		for _, id := range b.incrementsOfClass(tie) {
-			join(tie, b.byCounter[id].readers[0]) // what nobody reads is not counted
+			join(tie, b.byCounter[id].readers[0]) // each counter has a reader
 		}
 		for _, claim := range b.usesOfClass(tie) {
 			if user[claim] == 0 {
@@ -86,8 +86,8 @@ func (s *State) MaxFit(class, node int) int {
 	return int(most)
 }
 
-// excludesSiblings tells whether the class keeps its own siblings out of a domain of the node. Its own terms say so: whom a
-// term selects as that of an existing pod it also selects as that of an incoming one.
+// excludesSiblings tells whether the class keeps its own siblings out of a domain of the node. Its own terms say so: a term
+// of an existing pod selects the same pods as that of an incoming one.
 func excludesSiblings(s *State, list []antiAffinityConstraint, row []int32) bool {
 	for i := range list {
 		if list[i].self && row[s.counters[list[i].counter].key] >= 0 {

@@ -22,7 +22,7 @@ type fleet struct {
 	replaced map[cluster.NodeName]int
 	silent   map[cluster.NodeName]time.Time // since when a kubelet does not answer
 	closed   map[int]bool                   // deployments whose PodDisruptionBudget allows nothing
-	each     func(decision.Plan)            // is shown each plan; nil: nobody looks
+	each     func(decision.Plan)            // is shown each plan; nil: plans are not looked at
 }
 
 func (f *fleet) step(v *sim) {

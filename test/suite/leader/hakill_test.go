@@ -22,7 +22,7 @@ import (
 )
 
 // inCall holds the next call of the acting agent until the agent is killed: the cloud gets the order and
-// carries it out, and nobody hears its answer.
+// carries it out, and its answer reaches no agent.
 func (h *ha) inCall(t *testing.T, action string, begin func()) {
 	t.Helper()
 	held := make(chan struct{})

@@ -361,14 +361,19 @@ func (r *rig) grow(t *testing.T, c *worker.Container, api kubernetes.Interface) 
 	return r.instance(t)
 }
 
+// halfACore is a pod of a program that waits.
+func halfACore(container string) corev1.PodSpec {
+	return corev1.PodSpec{Containers: []corev1.Container{{Name: container, Image: workImage, ImagePullPolicy: corev1.PullNever,
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}}}}}
+}
+
 // order makes the workers' user data, and a pod that has no room.
 func (r *rig) order(t *testing.T, c *worker.Container, api kubernetes.Interface) {
 	t.Helper()
 	r.userData(t, c)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "work", Namespace: "default"},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "work", Image: workImage, ImagePullPolicy: corev1.PullNever,
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}}}}},
+		Spec:       halfACore("work"),
 	}
 	await.Nil(t, "the pod is made", func(ctx context.Context) error { // its service account comes a moment after the namespace
 		_, err := api.CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{})

@@ -111,8 +111,8 @@ func etcdPrograms(c *worker.Container) error {
 	return errors.Join(errs...)
 }
 
-// diskLost follows docs/leader.md: what was saved makes an empty machine of the same name
-// the leader of the same cluster. Its worker stays, and what was made after the save is not there.
+// diskLost follows docs/leader.md: an empty machine of the same name becomes the leader of the same cluster, from a snapshot of etcd
+// and the saved certificates. The worker stays; objects that were made after the snapshot are gone.
 func (r *rig) diskLost(t *testing.T, c, w *worker.Container, work string, way loss) *worker.Container {
 	t.Helper()
 	api := r.client(t, c)

@@ -18,6 +18,16 @@ func (w *world) budgets(group, all string) {
 	w.g().Options.Budgets = &list
 }
 
+// twoReasons is a group with a proven source, in which nodes are drifted and one is expired, under budgets.
+func twoReasons(budgets string) func(*world, *cluster.Node) {
+	return func(w *world, x *cluster.Node) {
+		w.well(x)
+		x.Created = w.s.Now.Add(-100 * time.Hour)
+		w.p.MaxNodeAge = 99 * time.Hour
+		w.budgets(budgets, "")
+	}
+}
+
 // TestTell: what the command "rollout status" and the page say of a group. It is 08:00.
 func TestTell(t *testing.T) {
 	digest := cluster.Spec{"image": "new"}.Digest()
@@ -68,30 +78,10 @@ func TestTell(t *testing.T) {
 			w.well(x)
 			w.budgets("0 of expired; 1 of drifted", "")
 		}, "waiting D29 : no disruption budget lets a node go now because it is expired, 0/4 map[expired:4] going 0"},
-		"for one of two reasons": {func(w *world, x *cluster.Node) {
-			w.well(x)
-			x.Created = w.s.Now.Add(-100 * time.Hour)
-			w.p.MaxNodeAge = 99 * time.Hour
-			w.budgets("0 of expired; 1 of drifted", "")
-		}, "rolling  : , 1/4 map[drifted:3 expired:1] going 0"},
-		"for two reasons, at two times": {func(w *world, x *cluster.Node) {
-			w.well(x)
-			x.Created = w.s.Now.Add(-100 * time.Hour)
-			w.p.MaxNodeAge = 99 * time.Hour
-			w.budgets("1 of expired at 0 9 * * * for 1h; 1 of drifted at 0 10 * * * for 1h", "")
-		}, "waiting D29 : no disruption budget lets a node go now because it is expired, 1/4 map[drifted:3 expired:1] going 0, next 2026-01-05T09:00:00Z"},
-		"the first of two reasons opens first": {func(w *world, x *cluster.Node) {
-			w.well(x)
-			x.Created = w.s.Now.Add(-100 * time.Hour)
-			w.p.MaxNodeAge = 99 * time.Hour
-			w.budgets("1 of expired at 0 10 * * * for 1h; 1 of drifted at 0 9 * * * for 1h", "")
-		}, "waiting D29 : no disruption budget lets a node go now because it is expired, 1/4 map[drifted:3 expired:1] going 0, next 2026-01-05T09:00:00Z"},
-		"one of two reasons has no time": {func(w *world, x *cluster.Node) {
-			w.well(x)
-			x.Created = w.s.Now.Add(-100 * time.Hour)
-			w.p.MaxNodeAge = 99 * time.Hour
-			w.budgets("0 of expired; 1 of drifted at 0 9 * * * for 1h", "")
-		}, "waiting D29 : no disruption budget lets a node go now because it is expired, 1/4 map[drifted:3 expired:1] going 0, next 2026-01-05T09:00:00Z"},
+		"for one of two reasons":               {twoReasons("0 of expired; 1 of drifted"), "rolling  : , 1/4 map[drifted:3 expired:1] going 0"},
+		"for two reasons, at two times":        {twoReasons("1 of expired at 0 9 * * * for 1h; 1 of drifted at 0 10 * * * for 1h"), "waiting D29 : no disruption budget lets a node go now because it is expired, 1/4 map[drifted:3 expired:1] going 0, next 2026-01-05T09:00:00Z"},
+		"the first of two reasons opens first": {twoReasons("1 of expired at 0 10 * * * for 1h; 1 of drifted at 0 9 * * * for 1h"), "waiting D29 : no disruption budget lets a node go now because it is expired, 1/4 map[drifted:3 expired:1] going 0, next 2026-01-05T09:00:00Z"},
+		"one of two reasons has no time":       {twoReasons("0 of expired; 1 of drifted at 0 9 * * * for 1h"), "waiting D29 : no disruption budget lets a node go now because it is expired, 1/4 map[drifted:3 expired:1] going 0, next 2026-01-05T09:00:00Z"},
 		"a budget that cannot be read": {func(w *world, x *cluster.Node) {
 			w.g().Options.Budgets = &cluster.DisruptionBudgets{{Nodes: 1, Cron: "x"}}
 		}, `waiting D29 : a disruption budget cannot be read: "x" is no schedule: expected exactly 5 fields, found 1: [x]; write for example 0 22 * * mon-fri (minute, hour, day of the month, month, day of the week), 1/4 map[drifted:3] going 0`},

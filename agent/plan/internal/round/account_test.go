@@ -64,6 +64,14 @@ func (l *ledger) resized(ago time.Duration, seen time.Time) {
 }
 
 // backedOff remembers a pause of the group.
+// again is a group that was backed off for lack of capacity, and a growth that has just failed for the same cause.
+func again(last, until, step time.Duration) func(*ledger) {
+	return func(l *ledger) {
+		l.backedOff(cluster.CauseCapacity, last, until, step)
+		l.outcome("grow", "exhausted", time.Second)
+	}
+}
+
 func (l *ledger) backedOff(cause cluster.Cause, last, until time.Duration, step time.Duration) {
 	l.m.Backoff = append(l.m.Backoff, decision.Backoff{Group: "w", Cause: cause, Last: l.ago(last), Until: l.s.Now.Add(until), Step: step})
 }
@@ -284,49 +292,22 @@ func TestAccount(t *testing.T) {
 			l.m.Backoff[0].Group = "b"
 			l.outcome("grow", "exhausted", time.Second)
 		}, "2 of 2, capacity of b at -1m0s until 4m0s step 20m0s, capacity of w at -1s until 4m59s step 5m0s"},
-		"exactly as long after": {func(l *ledger) {
-			l.backedOff(cluster.CauseCapacity, 3*time.Hour+time.Second, time.Minute, 20*time.Minute)
-			l.outcome("grow", "exhausted", time.Second)
-		}, "2 of 2, capacity of w at -1s until 19m59s step 20m0s"},
-		"a second failure in the pause": {func(l *ledger) {
-			l.backedOff(cluster.CauseCapacity, time.Minute, 4*time.Minute, 5*time.Minute)
-			l.outcome("grow", "exhausted", time.Second)
-		}, "2 of 2, capacity of w at -1s until 4m59s step 5m0s"},
-		"a second failure after it": {func(l *ledger) {
-			l.backedOff(cluster.CauseCapacity, 10*time.Minute, -5*time.Minute, 5*time.Minute)
-			l.outcome("grow", "exhausted", time.Second)
-		}, "2 of 2, capacity of w at -1s until 9m59s step 10m0s"},
-		"at the end of it": {func(l *ledger) {
-			l.backedOff(cluster.CauseCapacity, 10*time.Minute, -time.Second, 5*time.Minute)
-			l.outcome("grow", "exhausted", time.Second)
-		}, "2 of 2, capacity of w at -1s until 4m59s step 5m0s"},
-		"after the longest": {func(l *ledger) {
-			l.backedOff(cluster.CauseCapacity, time.Hour, -30*time.Minute, 30*time.Minute)
-			l.outcome("grow", "exhausted", time.Second)
-		}, "2 of 2, capacity of w at -1s until 29m59s step 30m0s"},
-		"the same once more": {func(l *ledger) {
-			l.backedOff(cluster.CauseCapacity, time.Second, 5*time.Minute, 5*time.Minute)
-			l.outcome("grow", "exhausted", time.Second)
-		}, "2 of 2, capacity of w at -1s until 5m0s step 5m0s"},
+		"exactly as long after":         {again(3*time.Hour+time.Second, time.Minute, 20*time.Minute), "2 of 2, capacity of w at -1s until 19m59s step 20m0s"},
+		"a second failure in the pause": {again(time.Minute, 4*time.Minute, 5*time.Minute), "2 of 2, capacity of w at -1s until 4m59s step 5m0s"},
+		"a second failure after it":     {again(10*time.Minute, -5*time.Minute, 5*time.Minute), "2 of 2, capacity of w at -1s until 9m59s step 10m0s"},
+		"at the end of it":              {again(10*time.Minute, -time.Second, 5*time.Minute), "2 of 2, capacity of w at -1s until 4m59s step 5m0s"},
+		"after the longest":             {again(time.Hour, -30*time.Minute, 30*time.Minute), "2 of 2, capacity of w at -1s until 29m59s step 30m0s"},
+		"the same once more":            {again(time.Second, 5*time.Minute, 5*time.Minute), "2 of 2, capacity of w at -1s until 5m0s step 5m0s"},
 		"for another cause": {func(l *ledger) {
 			l.backedOff(cluster.CauseCapacity, time.Minute, 4*time.Minute, 5*time.Minute)
 			l.outcome("grow", "denied", time.Second)
 		}, "2 of 2, capacity of w at -1m0s until 4m0s step 5m0s, refused of w at -1s until 9s step 10s"},
-		"long after": {func(l *ledger) {
-			l.backedOff(cluster.CauseCapacity, 3*time.Hour+time.Minute, time.Minute, 30*time.Minute)
-			l.outcome("grow", "exhausted", time.Second)
-		}, "2 of 2, capacity of w at -1s until 4m59s step 5m0s"},
-		"nearly as long after": {func(l *ledger) {
-			l.backedOff(cluster.CauseCapacity, 3*time.Hour+time.Second, -time.Minute, 5*time.Minute)
-			l.outcome("grow", "exhausted", time.Second)
-		}, "2 of 2, capacity of w at -1s until 4m59s step 5m0s"},
-		"a pause that is longer already": {func(l *ledger) {
-			l.backedOff(cluster.CauseCapacity, time.Minute, time.Hour, 5*time.Minute)
-			l.outcome("grow", "exhausted", time.Second)
-		}, "2 of 2, capacity of w at -1s until 1h0m0s step 5m0s"},
-		"a pause is forgotten": {func(l *ledger) { l.backedOff(cluster.CauseCapacity, 3*time.Hour, 0, 5*time.Minute) }, "2 of 2"},
-		"not before its time":  {func(l *ledger) { l.backedOff(cluster.CauseCapacity, 3*time.Hour-time.Second, 0, 5*time.Minute) }, "2 of 2, capacity of w at -2h59m59s until 0s step 5m0s"},
-		"nor before its end":   {func(l *ledger) { l.backedOff(cluster.CauseCapacity, 4*time.Hour, time.Second, 5*time.Minute) }, "2 of 2, capacity of w at -4h0m0s until 1s step 5m0s"},
+		"long after":                     {again(3*time.Hour+time.Minute, time.Minute, 30*time.Minute), "2 of 2, capacity of w at -1s until 4m59s step 5m0s"},
+		"nearly as long after":           {again(3*time.Hour+time.Second, -time.Minute, 5*time.Minute), "2 of 2, capacity of w at -1s until 4m59s step 5m0s"},
+		"a pause that is longer already": {again(time.Minute, time.Hour, 5*time.Minute), "2 of 2, capacity of w at -1s until 1h0m0s step 5m0s"},
+		"a pause is forgotten":           {func(l *ledger) { l.backedOff(cluster.CauseCapacity, 3*time.Hour, 0, 5*time.Minute) }, "2 of 2"},
+		"not before its time":            {func(l *ledger) { l.backedOff(cluster.CauseCapacity, 3*time.Hour-time.Second, 0, 5*time.Minute) }, "2 of 2, capacity of w at -2h59m59s until 0s step 5m0s"},
+		"nor before its end":             {func(l *ledger) { l.backedOff(cluster.CauseCapacity, 4*time.Hour, time.Second, 5*time.Minute) }, "2 of 2, capacity of w at -4h0m0s until 1s step 5m0s"},
 		"failures in the order of their time": {func(l *ledger) {
 			l.g().Failures = []cluster.Failure{{Cause: cluster.CauseCapacity, At: l.ago(time.Minute)}, {Cause: cluster.CauseCapacity, At: l.ago(time.Hour)}}
 		}, "2 of 2, capacity of w at -1m0s until 9m0s step 10m0s"},

@@ -29,7 +29,7 @@ func (l *ledger) starting(n *cluster.Node) {
 
 var stateNames = map[NodeState]string{StateOut: "out", StateReady: "ready", StateUpcoming: "upcoming", StateMarked: "marked"}
 
-// TestStateOf: what the node n-1, which is a day old, is good for, why it has room for nobody, and whether its Node object will be gone
+// TestStateOf: what the node n-1, which is a day old, is good for, why it has room for no pod, and whether its Node object will be gone
 // soon.
 func TestStateOf(t *testing.T) {
 	unready := func(l *ledger, n *cluster.Node, age time.Duration) {

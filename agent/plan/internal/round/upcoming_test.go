@@ -19,7 +19,7 @@ func (l *ledger) reserved(group cluster.GroupID, key cluster.PodKey, missing int
 	}
 }
 
-// TestOrphanedUpcoming: how many machines of the group are coming that nobody remembers having asked for.
+// TestOrphanedUpcoming: how many machines of the group are coming of which the memory does not say which pods they were bought for.
 func TestOrphanedUpcoming(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*ledger)
