@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,14 +34,20 @@ func within(domain, parent string) bool {
 }
 
 // Drifted counts the members of a group that differ from what it would start today, as far as the
-// cloud alone tells, and how often each property does.
+// cloud alone tells, and how often each property does. Members of one origin share their source, which is compared once.
 func (g *NodeGroup) Drifted() (members int, by map[string]int) {
 	by = map[string]int{}
+	compared := map[uintptr][]Difference{}
 	for i := range g.Instances {
 		if !g.Instances[i].Member {
 			continue
 		}
-		list := g.Instances[i].Source.Differences(g.Template.Source)
+		at := reflect.ValueOf(g.Instances[i].Source).Pointer()
+		list, is := compared[at]
+		if !is {
+			list = g.Instances[i].Source.Differences(g.Template.Source)
+			compared[at] = list
+		}
 		if len(list) > 0 {
 			members++
 		}

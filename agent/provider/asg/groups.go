@@ -104,7 +104,6 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 			r.group.FailuresStale = failures[i].err.Error()
 		}
 		r.drift(templates[i].Startable)
-		r.outdated = r.outdated || r.differs()
 	}
 	p.readRefreshes(ctx, readings)
 	errs := []error{err}

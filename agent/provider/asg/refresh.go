@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -20,6 +19,8 @@ import (
 // started any more is worth a warning; an older version is a sign that an instance
 // refresh may be under way.
 func (r *reading) drift(next template.Startable) {
+	drifted, _ := r.group.Drifted()
+	r.outdated = r.outdated || drifted > 0
 	if len(next.Types) == 0 {
 		return
 	}
@@ -38,21 +39,6 @@ func (r *reading) drift(next template.Startable) {
 		r.warn(fmt.Sprintf("%d of its machines have an instance type that the group does not start any more (%s): new machines are not judged by them, and they leave when nothing needs them or an instance refresh replaces them",
 			n, strings.Join(slices.Sorted(maps.Keys(other)), ", ")))
 	}
-}
-
-// differs tells whether a member was started from something else than the group starts next, as far as drift is judged.
-// Members of one origin share their source.
-func (r *reading) differs() bool {
-	seen := map[uintptr]bool{}
-	for i := range r.group.Instances {
-		in := &r.group.Instances[i]
-		at := reflect.ValueOf(in.Source).Pointer()
-		if in.Member && !seen[at] && len(in.Source.Differences(r.group.Template.Source)) > 0 {
-			return true
-		}
-		seen[at] = true
-	}
-	return false
 }
 
 // readRefreshes notes instance refreshes in groups whose machines differ from what they start next. A narrowed read asks about
