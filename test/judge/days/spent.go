@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
@@ -55,9 +56,9 @@ func (w *world) look(every time.Duration) {
 	}
 }
 
-// cores weighs what a pod requests, with 7.5 GiB for a core.
+// cores weighs what a pod requests, as the engine does.
 func (p *pod) cores() float64 {
-	return float64(p.service.Milli)/1000 + float64(p.service.MiB)/1024/7.5
+	return binpack.CoreEquivalents(float64(p.service.Milli), float64(p.service.MiB<<20))
 }
 
 // partOf is the part of the bill that a machine belongs to now, and what its pods weigh.
