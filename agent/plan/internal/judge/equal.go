@@ -12,7 +12,7 @@ import (
 
 // refined is a purchase that costs the first expander as much and that the expanders after it like at least as well. First
 // it is what the first expander alone would make of it, so that none is worse to the second one than that. It takes at most
-// twice so many steps, and buysMore. The groups are in the order of the expanders from then on.
+// twice so many steps. The groups are in the order of the expanders from then on.
 func (j *model) refined(best trial, steps int) trial {
 	j.limit = min(j.sim.Steps+steps, j.most)
 	j.w.packer.ByFirstAlone(func() { best = j.exchangedEqually(best) })
@@ -20,25 +20,9 @@ func (j *model) refined(best trial, steps int) trial {
 		return best
 	}
 	j.limit = min(j.sim.Steps+steps, j.most)
-	t := j.exchangedEqually(best)
+	best = j.exchangedEqually(best)
 	j.cut = j.cut || j.limit == j.most && j.sim.Steps >= j.limit
-	if best.left == 0 || slices.Equal(t.all, best.all) || !j.buysMore(&t, &best) {
-		return t
-	}
 	return best
-}
-
-// buysMore tells whether a trial buys more than another in the end or leaves more pods, though it costs as much with what may be
-// bought later: in one of them the second purchase may be made at once. It costs two times finalPurchase.
-func (j *model) buysMore(t, than *trial) bool {
-	limit, m := j.sim.Limit, j.mark()
-	defer func() { j.sim.Limit = limit }()
-	j.sim.Limit = 0
-	x, left, _ := j.finalPurchase(t, m)
-	j.rollback(m)
-	y, otherwise, _ := j.finalPurchase(than, m)
-	j.rollback(m)
-	return j.price(x) > j.price(y)*(1+rounding) || sumOf(left) > sumOf(otherwise)
 }
 
 // exchangedEqually exchanges machines of a purchase as long as that costs the first expander nothing, helps as many pods, and the
