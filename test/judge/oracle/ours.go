@@ -78,7 +78,8 @@ func Answers(w *World) ([][]Answer, error) {
 }
 
 // Claims are the claimed pods that cannot be put on one of the nodes that they are claimed for. They are put there one after the
-// other, as long as the filters allow one more. Where none of them is allowed, one waiting pod without a claim is put on the first of
+// other, as long as the filters allow one more: those for one node first, then one that has a choice, which takes no room of the first
+// ones (worlds 100741). Where none of them is allowed, one waiting pod without a claim is put on the first of
 // the other nodes that allows it: a topology spread may count it. It asks package fit, which the judgements hold against
 // kube-scheduler.
 func Claims(w *World, on map[cluster.PodKey][]string, others []string) (refused []cluster.PodKey, err error) {
@@ -103,8 +104,12 @@ func Claims(w *World, on map[cluster.PodKey][]string, others []string) (refused 
 	}
 	for moved := true; moved && err == nil; {
 		before := len(refused)
-		refused = slices.DeleteFunc(refused, func(key cluster.PodKey) bool { return put(key, on[key]) })
+		refused = slices.DeleteFunc(refused, func(key cluster.PodKey) bool { return len(on[key]) == 1 && put(key, on[key]) })
 		if moved = len(refused) < before; moved || before == 0 {
+			continue
+		}
+		if i := slices.IndexFunc(refused, func(key cluster.PodKey) bool { return len(on[key]) > 1 && put(key, on[key]) }); i >= 0 {
+			refused, moved = slices.Delete(refused, i, i+1), true
 			continue
 		}
 		if i := slices.IndexFunc(unclaimed, func(key cluster.PodKey) bool { return put(key, others) }); i >= 0 {

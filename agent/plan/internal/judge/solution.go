@@ -184,13 +184,16 @@ func (j *model) stuckOf(x []int, left map[int]int) map[int]int {
 	return stuck
 }
 
-// assignReserved lets pods that are on no machine go on counting on machines that the scheduler has not used
-// yet, and on the new ones, as far as the room there could hold them: without those that are stuck, and on the new ones without
-// those that depend on others.
+// assignReserved lets pods that depend on others and are on no machine go on counting on upcoming machines that the scheduler
+// has not used yet, as far as the room there could hold them; without those that are stuck. Other pods have a machine where some
+// arrangement of them has room (see arrangement): counting them here once more claims the same room twice.
 func (j *model) assignReserved(v *packing.Solver, demands map[int][]int, stuck map[int]int) {
 	left := make(map[int]int)
 	v.Solution.Claims = make([]int, len(v.Solution.Left))
 	for c, all := range demands {
+		if !j.constrained(c) {
+			continue
+		}
 		for _, i := range all {
 			if j.w.Demands[i].Buys {
 				left[c] += v.Solution.Left[i]
@@ -198,16 +201,12 @@ func (j *model) assignReserved(v *packing.Solver, demands map[int][]int, stuck m
 		}
 		left[c] = max(left[c]-stuck[c], 0)
 	}
-	reserved := j.keepReserved(left)
-	maps.DeleteFunc(left, func(c, _ int) bool { return j.constrained(c) }) // the model refuses them on the new machines
-	for fresh, kept := range []map[int][]int{reserved, j.keepOnNew(left)} {
-		for c, groups := range kept {
-			for g, n := range groups {
-				for _, i := range demands[c] {
-					if m := min(n, v.Solution.Left[i]); m > 0 && j.w.Demands[i].Buys {
-						v.Claim(i, g, m, fresh == 1)
-						n -= m
-					}
+	for c, groups := range j.keepReserved(left) {
+		for g, n := range groups {
+			for _, i := range demands[c] {
+				if m := min(n, v.Solution.Left[i]); m > 0 && j.w.Demands[i].Buys {
+					v.Claim(i, g, m)
+					n -= m
 				}
 			}
 		}

@@ -193,10 +193,9 @@ func (v *Solver) Put(pl *Bin, i, n int) {
 	v.add(i, pl.Group, n, pl.Fresh)
 }
 
-// Claim lets n pods of demand i that are on no bin count on the machines of a group: on those that are bought, or on those
-// that are upcoming.
-func (v *Solver) Claim(i, g, n int, fresh bool) {
-	v.add(i, g, n, fresh)
+// Claim lets n pods of demand i that are on no bin count on the upcoming machines of a group.
+func (v *Solver) Claim(i, g, n int) {
+	v.add(i, g, n, false)
 	v.Solution.Left[i] -= n
 	v.Solution.Claims[i] += n
 }
