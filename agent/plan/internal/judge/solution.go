@@ -184,16 +184,14 @@ func (j *model) stuckOf(x []int, left map[int]int) map[int]int {
 	return stuck
 }
 
-// assignReserved lets pods that depend on others and are on no machine go on counting on upcoming machines that the scheduler
-// has not used yet, as far as the room there could hold them; without those that are stuck. Other pods have a machine where some
-// arrangement of them has room (see arrangement): counting them here once more claims the same room twice.
+// assignReserved lets pods that are on no machine go on counting on the upcoming machines that earlier rounds bought for them and that
+// the scheduler has not used yet, as far as the room there could hold them; without those that are stuck. Nothing counts on the new
+// machines in this way: pods that have room there in some arrangement have a machine by now (see arrangement), and a count beside it
+// would take the same room once more.
 func (j *model) assignReserved(v *packing.Solver, demands map[int][]int, stuck map[int]int) {
 	left := make(map[int]int)
 	v.Solution.Claims = make([]int, len(v.Solution.Left))
 	for c, all := range demands {
-		if !j.constrained(c) {
-			continue
-		}
 		for _, i := range all {
 			if j.w.Demands[i].Buys {
 				left[c] += v.Solution.Left[i]
