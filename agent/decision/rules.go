@@ -32,6 +32,7 @@ const (
 	RuleCloudBusy     = "U27" // the cloud still carries out another change of the group: the agent changes its size and ends its machines only after that
 	RuleBurst         = "U28" // more pods of a burst are coming: the agent orders machines for all pods that came after its first order at once
 	RuleTooLarge      = "U29" // the pod's labels, selectors, affinity, tolerations and volumes take more memory than the agent keeps of one pod, or of all pods that differ: the agent does not keep them, and buys no machine for the pod
+	RulePatience      = "U30" // the new machine would be little filled: its pods wait for more pods, or for room on a node, until their waiting costs as much as what would stay empty
 
 	RuleStale     = "H1" // the Kubernetes facts may be old: nothing is deleted
 	RuleUnhealthy = "H2" // too many nodes are not Ready: nothing is deleted

@@ -181,6 +181,7 @@ func (w *teller) setPolicy(k, v string) bool {
 func somePolicy(r *rand.Rand, p *decision.Policy) {
 	p.Expander = pick(r, p.Expander, p.Expander, "price", "priority,price", "random")
 	p.RandomSeed = r.Uint64()
+	p.Patience = time.Duration(p.RandomSeed%3) * time.Minute // no draw more: seeds keep their worlds
 	p.Priorities = []cluster.PriorityTier{{Priority: r.IntN(3), Patterns: []string{"g1"}}, {Priority: 1, Patterns: []string{".*"}}}
 	p.BalanceSimilarNodeGroups = r.IntN(3) == 0
 	p.Consolidate, p.ConsolidateSaving = pick(r, "off", "priced", "always"), 0.1

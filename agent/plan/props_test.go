@@ -95,7 +95,27 @@ func check(t testing.TB, s cluster.Snapshot, m decision.Memory, p decision.Polic
 	checkReservations(t, s, out)
 	checkFixpoint(t, s, out, p, plan)
 	checkRestart(t, s, p)
+	checkPatience(t, s, out, p, plan)
 	return plan, out
+}
+
+// checkPatience: a machine is held no longer than the setting says, and a round comes when it is due.
+func checkPatience(t testing.TB, s cluster.Snapshot, m decision.Memory, p decision.Policy, plan decision.Plan) {
+	t.Helper()
+	held := func(plan decision.Plan) bool {
+		return slices.ContainsFunc(plan.Held, func(h decision.Held) bool { return h.Rule == decision.RulePatience })
+	}
+	if !held(plan) {
+		return
+	}
+	end := s.Now.Add(p.Patience)
+	if plan.Wake.IsZero() || plan.Wake.After(end) {
+		t.Fatalf("a machine is held until %s, and the next round is at %s\n%s", end, plan.Wake, plan)
+	}
+	s.Now = end
+	if late, _ := Decide(s, m, p); held(late) {
+		t.Fatalf("%s later a machine is still held\n%s--- was\n%s", p.Patience, late, plan)
+	}
 }
 
 // checkReservations: the pods that are remembered together on one machine have room on one of the group.

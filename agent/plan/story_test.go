@@ -497,6 +497,8 @@ func (w *teller) policy(kv map[string]string) {
 			w.p.MaxDrainAtOnce = num(v)
 		case "BurstHold":
 			w.p.BurstHold = dur(v)
+		case "Patience":
+			w.p.Patience = dur(v)
 		case "NewPodDelay":
 			w.p.NewPodDelay = dur(v)
 		default:

@@ -50,6 +50,7 @@ var tellings = map[string]telling{
 	decision.RuleDeferred:      routine,
 	decision.RuleCloudBusy:     routine,
 	decision.RuleBurst:         routine,
+	decision.RulePatience:      routine,
 	decision.RuleTooLarge:      news,
 
 	decision.RuleStale:     elsewhere,

@@ -15,7 +15,7 @@ import (
 // byID are the rules for which Cluster Autoscaler has no word: its metrics leave them out, or
 // show a node that they hold by their ID. autoscaler_held_count has every rule.
 var byID = strings.Fields(`
-	U1 U2 U3 U4 U5 U6 U9 U10 U11 U12 U13 U14 U15 U16 U17 U18 U19 U20 U21 U22 U23 U24 U25 U26 U27 U28 U29
+	U1 U2 U3 U4 U5 U6 U9 U10 U11 U12 U13 U14 U15 U16 U17 U18 U19 U20 U21 U22 U23 U24 U25 U26 U27 U28 U29 U30
 	H1 H2 H3 H4 H5 H6
 	I1 I2 I3 I4 I5 I6 I7
 	D1 D2 D9 D10 D11 D12 D13 D15 D16 D17 D19 D20 D21 D22 D25 D26 D27 D28 D29 D30 D31 D32 D33 D34 D35 D36`)

@@ -31,7 +31,7 @@ var titles = map[string]string{
 	decision.RuleHeadroom:    "Headroom cannot be kept free",
 	decision.RuleBalance:     "",
 	decision.RuleVolume:      "%s waits for a volume",
-	decision.RuleDeferred:    "", decision.RuleCloudBusy: "", decision.RuleBurst: "",
+	decision.RuleDeferred:    "", decision.RuleCloudBusy: "", decision.RuleBurst: "", decision.RulePatience: "",
 	decision.RuleTooLarge: "%s is too large to be judged, and gets no machine",
 
 	decision.RuleStale:     "", // Stale

@@ -23,6 +23,7 @@ type Report struct {
 	Bill      float64 // of machines from launch to the call that ended them, in dollars
 	End       float64 // dollars an hour of the machines at the end of the day
 	Bound     float64 // dollars an hour that no set of machines for the pods of the end can go below
+	Karpenter float64 // dollars an hour of these machines after Karpenter's consolidation rule
 	Waits     []time.Duration
 	Waiting   int // pods that wait at the end
 	Evictions int
@@ -107,7 +108,7 @@ func (r *Report) finish(w *world) {
 		}
 	}
 	slices.Sort(r.Waits)
-	r.Bound = w.bound()
+	r.Bound, r.Karpenter = w.bound(), w.karpenter()
 }
 
 // bound is what the machines for the pods that are there cost at least, an hour.
@@ -167,8 +168,8 @@ func (r *Report) Wait(q float64) time.Duration {
 
 // String is one line of the log.
 func (r *Report) String() string {
-	return fmt.Sprintf("bill %7.2f, end %.2f of a bound of %.2f, %d pods waited %.2f h, p50 %s, p99 %s, %d wait at the end, %d evictions, %d machines started, %d again, %d removed, %d decisions in %s",
-		r.Bill, r.End, r.Bound, len(r.Waits), r.PodHours(), r.Wait(0.5).Round(time.Second), r.Wait(0.99).Round(time.Second), r.Waiting, r.Evictions, r.Started, r.Again, r.Removed, r.Decisions, r.CPU.Round(time.Millisecond))
+	return fmt.Sprintf("bill %7.2f, end %.2f of a bound of %.2f and %.2f by Karpenter's rule, %d pods waited %.2f h, p50 %s, p99 %s, %d wait at the end, %d evictions, %d machines started, %d again, %d removed, %d decisions in %s",
+		r.Bill, r.End, r.Bound, r.Karpenter, len(r.Waits), r.PodHours(), r.Wait(0.5).Round(time.Second), r.Wait(0.99).Round(time.Second), r.Waiting, r.Evictions, r.Started, r.Again, r.Removed, r.Decisions, r.CPU.Round(time.Millisecond))
 }
 
 // Sum is a scaler's days together.
@@ -180,6 +181,8 @@ type Sum struct {
 	kinds   map[string]*kindSum
 	end     float64 // logarithms, over the bound
 	ends    int
+	rule    float64 // logarithms, the bill of the end over that after Karpenter's rule
+	left    float64 // the same of the worst day
 	waits   []time.Duration
 	hours   float64
 	reports Report // what adds up
@@ -207,6 +210,7 @@ func (s *Sum) Add(kind string, r, peer *Report) {
 	s.bill, s.worst = s.bill+math.Log(over), max(s.worst, over)
 	if r.Bound > 0 && r.End > 0 {
 		s.end, s.ends = s.end+math.Log(r.End/r.Bound), s.ends+1
+		s.rule, s.left = s.rule+math.Log(r.End/r.Karpenter), max(s.left, r.End/r.Karpenter)
 	}
 	s.waits, s.hours = append(s.waits, r.Waits...), s.hours+r.PodHours()
 	t := &s.reports
@@ -243,6 +247,9 @@ func Table(sums []Sum) string {
 		}
 	}
 	row("bill at the day's end over a packing bound, geometric mean", func(s *Sum) string { return fmt.Sprintf("%.3f", s.End()) })
+	row("the same over that after Karpenter's consolidation rule; worst day", func(s *Sum) string {
+		return fmt.Sprintf("%.3f; %.2f", math.Exp(s.rule/float64(max(s.ends, 1))), s.left)
+	})
 	row("waiting, pod-hours a day; p50, p99, s", func(s *Sum) string {
 		slices.Sort(s.waits)
 		all := Report{Waits: s.waits}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/judge"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/patience"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -22,6 +23,7 @@ type Planner struct {
 	packer           *packing.Packer
 	judge            *judge.Judge
 	keysByAllocation [][]cluster.PodKey // room for named and merge
+	patient          []patience.Wait    // by demand: the pods whose machine is held; nil: there are none
 	closed           []int              // by demand: see applyToTopology
 	refusals         refusalLists
 	zones            zoneBlame
@@ -66,6 +68,7 @@ func (w *Planner) Decide() *fit.State {
 	if best == nil {
 		best = w.packedSolution()
 	}
+	w.patient = patience.Hold(w.packer, best)
 	w.applySolution(best)
 	w.explain(best)
 	w.buy(best)
@@ -249,15 +252,20 @@ func (w *Planner) explain(a *packing.Solution) {
 		if coming > 0 {
 			w.HeldPods(k, coming, decision.RuleRoomUpcoming, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
 		}
+		left := a.Left[i]
+		if w.patient != nil && w.patient[i].Pods > 0 {
+			w.HeldPods(k, w.patient[i].Pods, decision.RulePatience, w.patient[i].Why)
+			left -= w.patient[i].Pods
+		}
 		switch {
-		case a.Left[i] == 0:
+		case left == 0:
 		case k.Deferral != "":
-			w.HeldPods(k, a.Left[i], cmp.Or(k.DeferralRule, decision.RuleDeferred), k.Deferral)
+			w.HeldPods(k, left, cmp.Or(k.DeferralRule, decision.RuleDeferred), k.Deferral)
 		case a.Later[k.Class] > 0:
-			w.HeldPods(k, a.Left[i], decision.RuleDeferred, "kube-scheduler would put other pods on a machine that is bought now: the agent buys one for this pod when those run")
+			w.HeldPods(k, left, decision.RuleDeferred, "kube-scheduler would put other pods on a machine that is bought now: the agent buys one for this pod when those run")
 		default:
 			refusals, words := w.sharedRefusals(k.Class, a.Grow)
-			w.HeldPods(k, a.Left[i], decision.RuleNoGroup, words)
+			w.HeldPods(k, left, decision.RuleNoGroup, words)
 			w.Plan.Held[len(w.Plan.Held)-1].Groups = refusals
 		}
 	}
