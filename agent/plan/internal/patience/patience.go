@@ -7,16 +7,17 @@
 // empty machine of the cheapest group, one pod waits for Policy.Patience, and several for as long together; of a dearer one in proportion to
 // its price, and no pod for longer.
 //
-// Layer 1. It refuses to choose machines, and to hold one for constrained pods, for headroom, and for pods of the system's own
-// priorities.
+// Layer 1. It refuses to choose machines, and to hold one for constrained pods, for pods of the system's own priorities, and
+// where machines are bought for headroom.
 package patience
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
@@ -27,68 +28,56 @@ const critical = 2_000_000_000
 
 // Wait are the pods of a demand that wait for a fuller machine.
 type Wait struct {
-	Pods  int
-	Why   string
+	Pods int
+	Why  string
+	Keys []cluster.PodKey // the demand's pods, those first that get the machines which are bought: the oldest
+
 	until time.Time
 }
 
 // Hold takes the machines out of a solution that are not worth buying yet, and returns by demand the pods that wait for that; nil: there are
 // none. Where the solution does not say which pods go on which machine (a round that is too large to be judged), nothing waits.
-// It costs P, and the machines and what is on them.
+// It costs P log P, and the machines and what is on them.
 func Hold(p *packing.Packer, a *packing.Solution) []Wait {
 	if p.Policy.Patience <= 0 || a.Bought() == 0 || slices.ContainsFunc(a.Claims, func(n int) bool { return n > 0 }) {
 		return nil
 	}
-	h := holder{p, waited(p.State, a), 0}
+	if slices.ContainsFunc(a.Bins, func(b packing.Bin) bool { return b.Fresh && keepsHeadroom(p, &b) }) {
+		return nil // pods that wait would use a machine that comes to be kept free
+	}
+	h := holder{Packer: p, waiting: waiting(p.State, a), held: make([]int, len(p.Demands))}
 	for i := range p.Groups {
 		if price := p.Groups[i].Price; price > 0 && (h.least == 0 || price < h.least) {
 			h.least = price
 		}
 	}
-	var out []Wait
+	var out []packing.Bin
 	a.Bins = slices.DeleteFunc(a.Bins, func(b packing.Bin) bool {
-		until, fill := h.until(&b)
-		if until.IsZero() || p.Reached(until) {
+		if !h.may(&b) || h.until(&b, h.ofAll) == 0 {
 			return false
 		}
-		p.WakeAt(until)
-		if out == nil {
-			out = make([]Wait, len(p.Demands))
-		}
-		h.hold(a, &b, out, until, fill)
+		out = append(out, b)
+		h.hold(a, &b)
 		return true
 	})
-	return out
+	return h.waits(out)
 }
 
 type holder struct {
 	*packing.Packer
-	waited []classWait
-	least  float64 // the price of the cheapest group; 0: no group has one
+	waiting [][]*cluster.Pod // by class, see waiting
+	held    []int            // by demand, pods whose machine is held
+	least   float64          // the price of the cheapest group; 0: no group has one
 }
 
-// classWait is how long the pods of a class have waited.
-type classWait struct {
-	pods  int
-	sum   time.Duration
-	first time.Time // the oldest one was made
-}
-
-func (c *classWait) add(w *round.State, pod *cluster.Pod) {
-	made := pod.Created.Time()
-	if c.pods, c.sum = c.pods+1, c.sum+max(w.Now.Sub(made), 0); c.pods == 1 || made.Before(c.first) {
-		c.first = made
-	}
-}
-
-// waited is by class how long the pods have waited that no earlier order counted on; and where machines of such an order are missing, or
-// other pods run on them, how long all have.
-func waited(w *round.State, a *packing.Solution) []classWait {
-	all, later, counted := make([]classWait, len(w.Snapshot.Classes)), make([]classWait, len(w.Snapshot.Classes)), make([]int, len(w.Snapshot.Classes))
+// waiting is by class the pods that no earlier order counted on, the oldest first; and where machines of such an order are missing, or
+// other pods run on them, all that wait.
+func waiting(w *round.State, a *packing.Solution) [][]*cluster.Pod {
+	all, later, counted := make([][]*cluster.Pod, len(w.Snapshot.Classes)), make([][]*cluster.Pod, len(w.Snapshot.Classes)), make([]int, len(w.Snapshot.Classes))
 	for _, x := range w.Unbound.Waiting {
 		pod := &w.Snapshot.Pods[x.Pod]
-		if all[x.Class].add(w, pod); w.ReservedTo(pod.Key) == "" {
-			later[x.Class].add(w, pod)
+		if all[x.Class] = append(all[x.Class], pod); w.ReservedTo(pod.Key) == "" {
+			later[x.Class] = append(later[x.Class], pod)
 		}
 	}
 	for i := range w.Demands { // pods that have a place without a new machine
@@ -99,50 +88,82 @@ func waited(w *round.State, a *packing.Solution) []classWait {
 		}
 	}
 	for class := range all {
-		if n := all[class].pods - later[class].pods; n > counted[class] || later[class].pods == 0 {
+		if n := len(all[class]) - len(later[class]); n > counted[class] || len(later[class]) == 0 {
 			later[class] = all[class]
 		}
+		slices.SortFunc(later[class], func(a, b *cluster.Pod) int {
+			return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Key, b.Key))
+		})
 	}
 	return later
 }
 
-// until is when a new machine is worth buying, in whole seconds, and how full it would be; no time: it is bought now.
-func (h *holder) until(b *packing.Bin) (at time.Time, fill float64) {
-	if b.Node >= 0 || !b.Fresh || b.Headroom != nil || len(b.Portions) == 0 {
-		return at, 0
-	}
-	pods, sum, end := 0, 0.0, h.Now.Add(h.Policy.Patience)
-	for _, t := range b.Portions {
+func keepsHeadroom(p *packing.Packer, b *packing.Bin) bool {
+	return b.Headroom != nil || slices.ContainsFunc(b.Portions, func(t binpack.Portion) bool { return p.Demands[t.Item].Headroom != "" })
+}
+
+// may tells whether a machine is a new one that can be held.
+func (h *holder) may(b *packing.Bin) bool {
+	return b.Node < 0 && b.Fresh && len(b.Portions) > 0 && !slices.ContainsFunc(b.Portions, func(t binpack.Portion) bool {
 		k := &h.Demands[t.Item]
-		c := &h.waited[k.Class]
-		if h.Topology != nil && h.Topology.Constrained[k.Class] || h.Snapshot.Classes[k.Class].Priority >= critical {
-			return at, 0
-		}
-		// Pods that are still to be made have not waited.
-		pods, sum = pods+t.N, sum+float64(t.N)*c.sum.Seconds()/float64(max(c.pods+k.Expected, 1))
-		if last := c.first.Add(h.Policy.Patience); c.pods > 0 && last.Before(end) {
-			end = last
-		}
+		return h.Topology != nil && h.Topology.Constrained[k.Class] || h.Snapshot.Classes[k.Class].Priority >= critical
+	})
+}
+
+// ofAll and ofHeld are how long a pod of a demand has waited in the mean of all its pods, or of those whose machine is held, and when the
+// oldest of these was made. Pods that are still to be made have not waited.
+func (h *holder) ofAll(i int) (mean float64, first time.Time) {
+	k := &h.Demands[i]
+	return h.mean(k.Class, len(h.waiting[k.Class])+k.Expected, k.Expected)
+}
+
+func (h *holder) ofHeld(i int) (mean float64, first time.Time) {
+	k := &h.Demands[i]
+	return h.mean(k.Class, h.held[i], k.Expected)
+}
+
+// mean is that of the last n pods of a class, of which some are still to be made.
+func (h *holder) mean(class, n, missing int) (mean float64, first time.Time) {
+	pods := h.waiting[class]
+	if len(pods) == 0 || n == 0 {
+		return 0, h.Now
 	}
-	empty, _ := h.Template(&h.Groups[b.Group])
-	for d, n := range empty {
-		if n > 0 {
-			fill = max(fill, 1-float64(b.Room[d])/float64(n))
-		}
+	youngest := pods[len(pods)-min(max(n-missing, 0), len(pods)):]
+	for _, pod := range youngest {
+		mean += max(h.Now.Sub(pod.Created.Time()).Seconds(), 0)
 	}
-	worth := (1 - fill) * h.Policy.Patience.Seconds()
+	first = pods[len(pods)-max(len(youngest), 1)].Created.Time()
+	return mean / float64(n), first
+}
+
+// until is for how long a new machine is not worth buying, in whole seconds.
+func (h *holder) until(b *packing.Bin, waited func(i int) (mean float64, first time.Time)) time.Duration {
+	pods, sum, most := 0, 0.0, h.Policy.Patience
+	for _, t := range b.Portions {
+		mean, first := waited(t.Item)
+		pods, sum, most = pods+t.N, sum+float64(t.N)*mean, min(most, first.Add(h.Policy.Patience).Sub(h.Now))
+	}
+	worth := (1 - h.fill(b)) * h.Policy.Patience.Seconds()
 	if price := h.Groups[b.Group].Price; price > 0 {
 		worth *= price / h.least
 	}
-	left := time.Duration(min((worth-sum)/float64(pods), end.Sub(h.Now).Seconds()) * float64(time.Second))
-	if left <= 0 {
-		return at, fill
+	left := time.Duration(min((worth-sum)/float64(pods), most.Seconds()) * float64(time.Second))
+	return max(left+time.Second-1, 0).Truncate(time.Second)
+}
+
+// fill is the share of a machine that is used, of the resource of which most is.
+func (h *holder) fill(b *packing.Bin) (most float64) {
+	empty, _ := h.Template(&h.Groups[b.Group])
+	for d, n := range empty {
+		if n > 0 {
+			most = max(most, 1-float64(b.Room[d])/float64(n))
+		}
 	}
-	return h.Now.Add(left + time.Second - 1).Truncate(time.Second), fill
+	return most
 }
 
 // hold takes a machine out of a solution.
-func (h *holder) hold(a *packing.Solution, b *packing.Bin, out []Wait, until time.Time, fill float64) {
+func (h *holder) hold(a *packing.Solution, b *packing.Bin) {
 	g := b.Group
 	a.Grow[g]--
 	if a.Reasons != nil {
@@ -155,10 +176,45 @@ func (h *holder) hold(a *packing.Solution, b *packing.Bin, out []Wait, until tim
 			}
 		}
 		a.Left[t.Item] += t.N
-		w := &out[t.Item]
-		if w.Pods += t.N; until.After(w.until) {
-			w.until = until
-			w.Why = fmt.Sprintf("a new machine of group %s would be %d%% full: the agent waits for more pods or for room on a node, until %s at the latest", h.Groups[g].ID, int(math.Floor(100*fill)), round.Stamp(until))
+		h.held[t.Item] += t.N
+	}
+}
+
+// waits says of the pods of machines that are held for how long they wait at most.
+func (h *holder) waits(bins []packing.Bin) (out []Wait) {
+	if len(bins) > 0 {
+		out = make([]Wait, len(h.Demands))
+	}
+	for x := range bins {
+		b := &bins[x]
+		until := h.Now.Add(h.until(b, h.ofHeld)).Truncate(time.Second)
+		h.WakeAt(until)
+		for _, t := range b.Portions {
+			w := &out[t.Item]
+			if w.Pods += t.N; w.Keys == nil {
+				w.Keys = h.oldestFirst(t.Item)
+			}
+			if until.After(w.until) {
+				w.until = until
+				w.Why = fmt.Sprintf("a new machine of group %s would be %d%% full: the agent waits for more pods or for room on a node, until %s at the latest", h.Groups[b.Group].ID, int(100*h.fill(b)), round.Stamp(until))
+			}
 		}
 	}
+	return out
+}
+
+// oldestFirst are the pods of a demand: those that an earlier order counted on, and the others by age.
+func (h *holder) oldestFirst(i int) []cluster.PodKey {
+	later := make([]cluster.PodKey, 0, len(h.Demands[i].Keys))
+	for _, pod := range h.waiting[h.Demands[i].Class] {
+		later = append(later, pod.Key)
+	}
+	sorted := slices.Sorted(slices.Values(later))
+	keys := slices.DeleteFunc(slices.Clone(h.Demands[i].Keys), func(k cluster.PodKey) bool { _, is := slices.BinarySearch(sorted, k); return is })
+	for _, k := range later {
+		if _, mine := slices.BinarySearch(h.Demands[i].Keys, k); mine {
+			keys = append(keys, k)
+		}
+	}
+	return keys
 }

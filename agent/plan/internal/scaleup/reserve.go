@@ -66,7 +66,11 @@ func (w *Planner) sortMissing() {
 // their controller has not made yet.
 func (w *Planner) reserve(i int, shares []packing.Allocation, machines []portion) {
 	k := &w.Demands[i]
-	names := w.named(k, shares)
+	keys := k.Keys
+	if w.patient != nil && w.patient[i].Pods > 0 {
+		keys = w.patient[i].Keys
+	}
+	names := w.named(keys, shares)
 	for x, s := range shares {
 		gr := &w.Groups[s.Group]
 		if s.Upcoming+s.New <= 0 {
@@ -81,7 +85,7 @@ func (w *Planner) reserve(i int, shares []packing.Allocation, machines []portion
 			gr.Headroom += s.New
 		} else if s.New > 0 {
 			helped := names[x][min(s.Upcoming, len(names[x])):]
-			if len(w.Memory.Reservations) > 0 && !slices.IsSorted(helped) { // else they are as in the demand
+			if (len(w.Memory.Reservations) > 0 || w.patient != nil) && !slices.IsSorted(helped) { // else they are as in the demand
 				helped = slices.Sorted(slices.Values(helped))
 			}
 			if len(helped) > 0 {
@@ -95,23 +99,23 @@ func (w *Planner) reserve(i int, shares []packing.Allocation, machines []portion
 	}
 }
 
-// named says which of a demand's pods count on which of the groups.
-func (w *Planner) named(k *round.Demand, shares []packing.Allocation) [][]cluster.PodKey {
+// named says which of a demand's pods count on which of the groups: the first ones, and those before that did so already.
+func (w *Planner) named(keys []cluster.PodKey, shares []packing.Allocation) [][]cluster.PodKey {
 	w.keysByAllocation = slices.Grow(w.keysByAllocation[:0], len(shares))[:len(shares)]
 	names := w.keysByAllocation
 	clear(names)
 	if len(w.Memory.Reservations) == 0 {
-		rest := k.Keys
+		rest := keys
 		for x, s := range shares {
 			n := min(s.Upcoming+s.New, len(rest))
 			names[x], rest = rest[:n:n], rest[n:]
 		}
 		return names
 	}
-	taken := make([]bool, len(k.Keys))
+	taken := make([]bool, len(keys))
 	for _, again := range []bool{true, false} {
 		for x, s := range shares {
-			for n, key := range k.Keys {
+			for n, key := range keys {
 				if len(names[x]) == s.Upcoming+s.New {
 					break
 				}
