@@ -2,8 +2,8 @@
 // pods that come, make the purchase cheaper.
 //
 // The rule is that of ski rental: a machine that is bought now wastes the share that stays empty, for the minutes that it lives at
-// least; it is bought when the waiting of its pods has cost as much. So an order that waits costs at most twice what the best one
-// costs that knows what comes (Karlin et al., Competitive snoopy caching, 1988). What a pod's minute is worth is said as a time: of an
+// least; it is bought when the waiting of its pods has cost as much. So waiting and waste of a machine are at most twice what they
+// are for a buyer who knows what comes (Karlin et al., Competitive snoopy caching, 1988). What a pod's minute is worth is said as a time: of an
 // empty machine of the cheapest group, one pod waits for Policy.Patience, and several for as long together; of a dearer one in proportion to
 // its price, and no pod for longer.
 //

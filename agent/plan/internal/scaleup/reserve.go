@@ -99,7 +99,7 @@ func (w *Planner) reserve(i int, shares []packing.Allocation, machines []portion
 	}
 }
 
-// named says which of a demand's pods count on which of the groups: the first ones, and those before that did so already.
+// named says which of a demand's pods count on which of the groups: those that did so in earlier rounds, and then the first ones.
 func (w *Planner) named(keys []cluster.PodKey, shares []packing.Allocation) [][]cluster.PodKey {
 	w.keysByAllocation = slices.Grow(w.keysByAllocation[:0], len(shares))[:len(shares)]
 	names := w.keysByAllocation
