@@ -304,8 +304,7 @@ func (r *rig) machine(t *testing.T, name, host, address string, prepare func(*wo
 		r.again[c] = again
 		t.Cleanup(func() {
 			if t.Failed() {
-				journal, _ := c.Run(context.Background(), "journalctl", "--no-pager", "-n", "60", "-u", "autoscaler-agent", "-u", "autoscaler-agent-join", "-u", "kubelet")
-				t.Logf("%s: console:\n%s\njournal:\n%s", name, tail(c.ConsoleText()), journal)
+				t.Logf("%s: console:\n%s\njournal:\n%s", name, tail(c.ConsoleText()), c.Journal(context.Background()))
 			}
 			if err := remove(); err != nil {
 				t.Log(err) // a control plane takes longer to stop than Halt waits

@@ -256,9 +256,7 @@ func (r *rig) boot(t *testing.T, name string, i aws.Instance, script []byte, siz
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("console:\n%s", c.ConsoleText())
-			journal, _ := c.Run(context.Background(), "journalctl", "--no-pager", "-n", "40", "-u", "autoscaler-agent-join", "-u", "kubelet", "-u", "cloud-final")
-			t.Logf("journal:\n%s", journal)
+			t.Logf("console:\n%s\njournal:\n%s", c.ConsoleText(), c.Journal(context.Background()))
 		}
 		if err := c.Remove(); err != nil {
 			t.Error(err)

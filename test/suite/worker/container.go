@@ -194,6 +194,17 @@ func (c *Container) Run(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
+// Journal is what a test that failed shows: the last lines of the units by which the machine joins and
+// acts, and containerd's warnings and errors, which it writes at the priority of information.
+func (c *Container) Journal(ctx context.Context) string {
+	out, err := c.Run(ctx, "sh", "-c", `journalctl --no-pager -n 60 -u autoscaler-agent -u autoscaler-agent-join -u kubelet -u cloud-final
+journalctl --no-pager -u containerd | grep -E 'level=(warning|error|fatal)' | tail -n 15`)
+	if err != nil {
+		out += err.Error()
+	}
+	return out
+}
+
 // Halt powers the machine off and waits; its files stay.
 func (c *Container) Halt() error {
 	if c.nspawn == nil {
