@@ -38,7 +38,6 @@ const smallEtcd = `sed -i 's/^kind: ClusterConfiguration$/&\netcd: {local: {extr
 type ha struct {
 	*rig
 	leaders []*worker.Container // by number
-	joins   int                 // so far: no two containers have one name
 	api     kubernetes.Interface
 	set     string // flags of install for what the test sets besides
 }
@@ -132,8 +131,7 @@ func (h *ha) join(t *testing.T, n int) {
 		t.Fatal(err)
 	}
 	must(t, first, "rm /root/control-plane-join.env")
-	h.joins++
-	c := h.machine(t, fmt.Sprintf("cp%d", h.joins+1), h.name(n), controlPlane[n], func(c *worker.Container) error {
+	c := h.machine(t, "cp", h.name(n), controlPlane[n], func(c *worker.Container) error {
 		return errors.Join(c.Write("/root/join.sh", script, 0o600), c.Write("/root/control-plane-join.env", secrets, 0o600),
 			c.Write("/root/autoscaler-agent-linux-amd64", agent, 0o755), c.Write("/etc/cloud/cloud-init.disabled", nil, 0o644))
 	}, started(t))

@@ -385,8 +385,7 @@ func (r *rig) order(t *testing.T, c *worker.Container, api kubernetes.Interface)
 func (r *rig) worker(t *testing.T, i aws.Instance) *worker.Container {
 	t.Helper()
 	seed := "/var/lib/cloud/seed/nocloud/"
-	r.workers++
-	return r.machine(t, fmt.Sprint("w", r.workers), i.PrivateDNS, i.PrivateIP, func(c *worker.Container) error {
+	return r.machine(t, "w", i.PrivateDNS, i.PrivateIP, func(c *worker.Container) error {
 		return errors.Join(c.Write(seed+"user-data", []byte(i.UserData), 0o600),
 			c.Write(seed+"meta-data", []byte("instance-id: "+i.ID+"\nlocal-hostname: "+i.PrivateDNS+"\n"), 0o644))
 	}, func(c *worker.Container) bool { return strings.Contains(c.ConsoleText(), "autoscaler-agent: phase=") })

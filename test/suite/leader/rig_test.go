@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,7 +63,6 @@ type rig struct {
 	front string
 	// again switches a machine off and on, with the address that it has from then on.
 	again   map[*worker.Container]func(address string) error
-	workers int // so far: no two containers have one name
 	// ended is told of each machine that the cloud has ended.
 	ended func(aws.Instance)
 
@@ -283,12 +283,16 @@ func (r *rig) downloads() []string {
 // bootLimit is when a boot is taken for a hang: it takes 3 to 15 seconds.
 const bootLimit = 75 * time.Second
 
+// booted counts containers. No two of a run have one name, across its tests: the kernel takes the
+// network of one that is gone away some time later, and its wire has the name until then.
+var booted atomic.Int32
+
 // machine boots a container. On a kernel with cgroup v1 a container's systemd sometimes loses a
 // notification and never comes up; such a boot is told and thrown away.
 func (r *rig) machine(t *testing.T, name, host, address string, prepare func(*worker.Container) error, up func(*worker.Container) bool) *worker.Container {
 	t.Helper()
 	for try := 1; ; try++ {
-		c, err := worker.NewContainer(r.parts, t.TempDir(), fmt.Sprintf("%s%d-%d", name, os.Getpid(), try), "")
+		c, err := worker.NewContainer(r.parts, t.TempDir(), fmt.Sprintf("%s%d-%d", name, os.Getpid(), booted.Add(1)), "")
 		if err != nil {
 			t.Fatal(err)
 		}
