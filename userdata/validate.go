@@ -1,6 +1,7 @@
 package userdata
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -122,6 +123,8 @@ func badEndpoint(s string) string {
 		return badAddress(addr)
 	case !isDNSName(host), strings.Contains(host, ".") && strings.Trim(host, "0123456789.") == "": // 10.0.0.256 is no name
 		return "has a malformed host"
+	case host != strings.ToLower(host): // kubeadm takes no such name
+		return "has upper-case letters (write " + strings.ToLower(s) + ")"
 	}
 	return ""
 }
@@ -323,6 +326,8 @@ func badHook(text []byte) string {
 	switch {
 	case len(text) == 0:
 		return ""
+	case bytes.HasPrefix(text, []byte("\ufeff")):
+		return "begins with a byte order mark, with which no interpreter is found: write it as UTF-8 without one"
 	case !strings.HasPrefix(string(text), "#!/"):
 		return "give a script whose first line names its interpreter, for example #!/bin/sh"
 	case !utf8.Valid(text) || strings.ContainsAny(string(text), "\x00\r"):

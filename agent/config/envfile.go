@@ -75,6 +75,12 @@ func readEnvFile(path string) ([]byte, error) {
 	return nil, fmt.Errorf("read environment file: %w (make it from agent.env.example, or name another with --env-file)", err)
 }
 
+// Readable is an error where the environment file cannot be read. What its lines say is not looked at.
+func Readable(envFile string) error {
+	_, err := readEnvFile(envFile)
+	return err
+}
+
 // SocketPath is the path of the running agent's socket. It needs no valid configuration:
 // the environment's AUTOSCALER_SOCKET, the environment file's, or the default.
 func SocketPath(envFile string) string {

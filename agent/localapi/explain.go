@@ -13,6 +13,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/nojoin"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
@@ -75,6 +76,12 @@ func (s *Server) serveExplain(w http.ResponseWriter, r *http.Request) {
 		s.serveCSR(w, r, name)
 		return
 	}
+	s.seen(kind == "group" || kind == "instance", s.serveKnown)(w, r)
+}
+
+// serveKnown answers from what the agent has read.
+func (s *Server) serveKnown(w http.ResponseWriter, r *http.Request) {
+	kind, name := r.FormValue("kind"), r.FormValue("name")
 	if kind == "instance" {
 		look := s.Observer.ReadOnlySnapshot()
 		writeJSON(w, s.Known(&look, name))
@@ -98,7 +105,7 @@ func (s *Server) serveCSR(w http.ResponseWriter, r *http.Request, name string) {
 	case apierrors.IsNotFound(err):
 		http.Error(w, err.Error(), http.StatusNotFound)
 	case err != nil:
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		http.Error(w, apierror.Text(err), http.StatusInternalServerError)
 	default:
 		writeJSON(w, x)
 	}

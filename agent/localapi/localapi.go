@@ -76,8 +76,8 @@ func (s *Server) ServeMetrics(ctx context.Context, beat func()) error {
 	return serve(ctx, listener, s.metrics(), beat)
 }
 
-// ServeSocket serves the local API on Config.Socket, for its own user and group only.
-func (s *Server) ServeSocket(ctx context.Context, beat func()) error {
+// questions are what ServeSocket answers.
+func (s *Server) questions() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.exposition())
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.status()) })
@@ -89,14 +89,19 @@ func (s *Server) ServeSocket(ctx context.Context, beat func()) error {
 	mux.HandleFunc("GET "+PagePath, s.servePage)
 	mux.HandleFunc("GET "+FleetPath, s.serveFleet)
 	mux.HandleFunc("GET /explain", s.serveExplain)
-	mux.HandleFunc("GET "+NodesPath, s.serveNodes)
-	mux.HandleFunc("GET "+RolloutsPath, s.serveRollouts)
+	mux.HandleFunc("GET "+NodesPath, s.seen(true, s.serveNodes))
+	mux.HandleFunc("GET "+RolloutsPath, s.seen(true, s.serveRollouts))
 	mux.HandleFunc("GET "+NamesPath, s.serveNames)
 	mux.HandleFunc("GET /flight", s.serveFlight)
 	mux.HandleFunc("POST "+ReloadPath, s.serveReload)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return versioned(mux)
+}
+
+// ServeSocket serves the local API on Config.Socket, for its own user and group only.
+func (s *Server) ServeSocket(ctx context.Context, beat func()) error {
 	if err := os.MkdirAll(filepath.Dir(s.Config.Socket), 0o750); err != nil {
 		return fmt.Errorf("make directory of socket: %w (set %s_SOCKET)", err, config.Prefix)
 	}
@@ -110,7 +115,7 @@ func (s *Server) ServeSocket(ctx context.Context, beat func()) error {
 	if err := os.Chmod(s.Config.Socket, 0o660); err != nil { // #nosec G302 -- who may connect to a socket may write it
 		return errors.Join(fmt.Errorf("protect socket: %w", err), listener.Close())
 	}
-	return serve(ctx, listener, mux, beat)
+	return serve(ctx, listener, s.questions(), beat)
 }
 
 // serveFlight answers GET /flight with the rounds that were kept, and, asked for

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 )
 
 // removeDeadSocket clears what a killed agent left behind; a socket that somebody
@@ -58,6 +59,44 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, beat func()) err
 			<-done
 			return nil
 		}
+	}
+}
+
+// VersionHeader has the agent's version in each answer: a command of another version may ask what
+// the agent does not know.
+const VersionHeader = "Autoscaler-Agent-Version"
+
+// versioned adds VersionHeader to each answer.
+func versioned(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(VersionHeader, version.Current())
+		h.ServeHTTP(w, r)
+	})
+}
+
+// seen lets a question through once the agent has read the cluster, and the node groups where
+// the question is about them. Before that an agent would say that there is no pod, no node and no
+// group of any name.
+func (s *Server) seen(ofGroups bool, answer http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		why := ""
+		if _, at, err := s.Inventory.Last(); at.IsZero() && ofGroups {
+			why = "the agent has not read the node groups yet"
+			if err != nil {
+				why += ": " + err.Error()
+			}
+		}
+		if s.Unready() != "" {
+			why = "the agent has not read the cluster yet"
+			if stale := s.Observer.Stale(); stale != "" {
+				why += ": " + stale
+			}
+		}
+		if why != "" {
+			http.Error(w, why, http.StatusServiceUnavailable)
+			return
+		}
+		answer(w, r)
 	}
 }
 

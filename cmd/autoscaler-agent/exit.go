@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strconv"
 	"strings"
 
@@ -84,12 +85,17 @@ func printError(errout io.Writer, err error) int {
 	return f.code
 }
 
-// oneLine is an error's text without line breaks: some libraries write paragraphs.
+// oneLine is an error's text without line breaks: some libraries write paragraphs. Where a file may not
+// be opened, it names the remedy.
 func oneLine(err error) string {
-	if text := err.Error(); strings.ContainsAny(text, "\r\n") {
-		return strings.Join(strings.Fields(text), " ")
+	text := err.Error()
+	if strings.ContainsAny(text, "\r\n") {
+		text = strings.Join(strings.Fields(text), " ")
 	}
-	return err.Error()
+	if errors.Is(err, fs.ErrPermission) && !strings.Contains(text, "use sudo") {
+		text += " (use sudo, or name a file that you may open)"
+	}
+	return text
 }
 
 // flagError refuses a command line with what pflag says of a flag.

@@ -106,8 +106,6 @@ func (x explaining) ask(c *cobra.Command, kind, name string, v any) (answered bo
 	case agentsocket.NotRunning(err):
 		lookFromHere(c.ErrOrStderr(), *x.socket)
 		return false, nil
-	case kind == "csr" && strings.Contains(err.Error(), "not found"):
-		return false, failed("explain", err)
 	}
 	return false, noAnswer(*x.socket, err)
 }

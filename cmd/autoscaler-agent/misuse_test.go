@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -115,6 +116,33 @@ var mistakes = []struct {
 			other = set[r.IntN(len(set))]
 		}
 		return append([]string{given(c, f.Name), given(c, other)}, arguments[c.Name()]...), " exclude each other: give one of them"
+	}},
+	{"twice", func(r *rand.Rand, c *cobra.Command) ([]string, string) {
+		f := drawFlag(r, c, func(f *pflag.Flag) bool {
+			return f.Annotations["autoscaler-agent/words"] == nil && slices.Contains([]string{"string", "bool", "format", "version", "file"}, f.Value.Type())
+		})
+		if f == nil {
+			return nil, ""
+		}
+		second := map[string]string{"bool": "false", "format": "yaml", "version": "v1.35.1"}[f.Value.Type()]
+		return append([]string{given(c, f.Name), "--" + f.Name + "=" + cmp.Or(second, "other")}, arguments[c.Name()]...), " before: give it once"
+	}},
+	{"control character", func(r *rand.Rand, c *cobra.Command) ([]string, string) {
+		f := drawFlag(r, c, func(f *pflag.Flag) bool {
+			return f.Annotations["autoscaler-agent/words"] == nil && slices.Contains([]string{"string", "file"}, f.Value.Type())
+		})
+		if f == nil {
+			return nil, ""
+		}
+		return append([]string{"--" + f.Name + "=a\x1b[31mb"}, arguments[c.Name()]...), "has a control character"
+	}},
+	{"empty argument", func(r *rand.Rand, c *cobra.Command) ([]string, string) {
+		list := slices.Clone(arguments[c.Name()])
+		if len(list) == 0 {
+			return nil, ""
+		}
+		list[len(list)-1] = []string{"", " "}[r.IntN(2)]
+		return list, ""
 	}},
 	{"too many", func(r *rand.Rand, c *cobra.Command) ([]string, string) {
 		return append(slices.Clone(arguments[c.Name()]), "one", "two", "three"), ""

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,8 +45,6 @@ itself, as plan does.`,
 			if list, err = nodesFromHere(c, *envFile, *group); err != nil {
 				return err
 			}
-		case strings.Contains(err.Error(), localapi.NoGroup(*group)):
-			return failed("nodes", errors.New(localapi.NoGroup(*group)))
 		default:
 			return noAnswer(*socket, err)
 		}

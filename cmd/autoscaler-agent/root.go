@@ -37,9 +37,18 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true // completion.go has ours
 	root.SetFlagErrorFunc(flagError)
-	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
-		if err := errors.Join(flagvalue.Empty(c.Flags()), flagvalue.Exclusive(c.Flags()), flagvalue.Words(c)); err != nil {
+	root.PersistentPreRunE = func(c *cobra.Command, args []string) error {
+		if strings.HasPrefix(c.Name(), cobra.ShellCompRequestCmd) { // the last word is not written yet
+			return nil
+		}
+		if err := errors.Join(flagvalue.Blank(args), flagvalue.Control(c.Flags(), args), flagvalue.Empty(c.Flags()), flagvalue.Exclusive(c.Flags()), flagvalue.Words(c)); err != nil {
 			return usagef(c, "%v", config.Flatten(err)[0])
+		}
+		// A file that somebody named and that cannot be read may name another socket than the one that is asked.
+		if f := c.Flags().Lookup("env-file"); f != nil && f.Changed && c.Flags().Lookup("socket") != nil {
+			if err := config.Readable(f.Value.String()); err != nil {
+				return failed("configuration", err)
+			}
 		}
 		return nil
 	}
@@ -56,6 +65,7 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 	for _, command := range tagged {
 		root.AddCommand(command())
 	}
+	flagvalue.Once(root)
 	return root
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/agentsocket"
 	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/text"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/atomicfile"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/version"
 )
 
 func statusCommand() *cobra.Command {
@@ -50,6 +51,9 @@ func statusCommand() *cobra.Command {
 		done, err := printData(out, *output, s)
 		if !done {
 			text.Status(out, s)
+		}
+		if s.Version != version.Current() {
+			fmt.Fprintf(c.ErrOrStderr(), "the running agent is another program than this one: %s\n", otherVersion(s.Version))
 		}
 		return err
 	}

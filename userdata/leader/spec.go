@@ -83,7 +83,7 @@ func (s Spec) validate() error {
 	}
 	for _, name := range s.CertSANs {
 		if _, err := netip.ParseAddr(name); err != nil && !dnsName(strings.TrimPrefix(name, "*.")) {
-			bad("certSANs", "%q is neither a DNS name nor an address", name)
+			bad("certSANs", "%q is neither a lower-case DNS name nor an address", name)
 		}
 	}
 	if s.NodeName != "" && (!dnsName(s.NodeName) || strings.ToLower(s.NodeName) != s.NodeName) {

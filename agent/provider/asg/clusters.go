@@ -2,6 +2,7 @@ package asg
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -47,4 +48,16 @@ func Clusters(ctx context.Context) (region string, names []string, err error) {
 	}
 	slices.Sort(names)
 	return cfg.Region, slices.Compact(names), nil
+}
+
+// BadClusterName says what is wrong with a name that is to be a part of the tag's key; empty: nothing.
+func BadClusterName(name string) string {
+	const longest = 128 // AWS's limit of a tag's key
+	switch {
+	case strings.ContainsAny(name, ",= \t"):
+		return "a cluster name has no spaces, commas or equal signs"
+	case len(clusterTag)+len(name) > longest:
+		return fmt.Sprintf("a cluster name has at most %d bytes, so that AWS takes the tag %sNAME", longest-len(clusterTag), clusterTag)
+	}
+	return ""
 }

@@ -173,8 +173,8 @@ func (c Config) Validate() error {
 	} else if c.Region != "" && !regionForm.MatchString(c.Region) {
 		bad("REGION", c.Region, "this is no region; write one like eu-west-1, or leave it out on EC2")
 	}
-	if strings.ContainsAny(c.ClusterName, ",= \t") {
-		bad("CLUSTER_NAME", c.ClusterName, "a cluster name has no spaces, commas or equal signs")
+	if why := BadClusterName(c.ClusterName); why != "" {
+		bad("CLUSTER_NAME", c.ClusterName, "%s", why)
 	}
 	if c.ClusterName == "" && len(c.AutoDiscovery) == 0 && len(c.Groups) == 0 {
 		errs = append(errs, errors.New("AUTOSCALER_AWS_CLUSTER_NAME: no groups are configured; "+

@@ -3,10 +3,10 @@
 package agentsocket
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -14,14 +14,35 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 )
+
+// Refused is an answer of the running agent that is none to the question.
+type Refused struct {
+	// Code is HTTP's, Text is for people, Version is the agent's, where it tells one.
+	Code          int
+	Text, Version string
+}
+
+func (r *Refused) Error() string { return r.Text }
+
+// Unknown tells whether the agent does not know the question, or answers another one: its program has
+// another version.
+func (r *Refused) Unknown() bool {
+	return r.Code == http.StatusOK || r.Code == http.StatusMethodNotAllowed || r.Code == http.StatusNotFound && r.Text == "404 page not found" // net/http's own words
+}
 
 // Get asks the running agent; the caller closes the body.
 func Get(ctx context.Context, socket, path string) (io.ReadCloser, error) {
-	return request(ctx, http.MethodGet, socket, path)
+	resp, err := request(ctx, http.MethodGet, socket, path)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
 }
 
-func request(ctx context.Context, method, socket, path string) (io.ReadCloser, error) {
+func request(ctx context.Context, method, socket, path string) (*http.Response, error) {
 	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
@@ -40,9 +61,10 @@ func request(ctx context.Context, method, socket, path string) (io.ReadCloser, e
 	}
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000)) // the status says enough without it
-		return nil, errors.Join(fmt.Errorf("it answers %s: %s", resp.Status, strings.TrimSpace(string(text))), resp.Body.Close())
+		_ = resp.Body.Close()                                  // read as far as it is told
+		return nil, &Refused{resp.StatusCode, cmp.Or(strings.TrimSpace(string(text)), resp.Status), resp.Header.Get(localapi.VersionHeader)}
 	}
-	return resp.Body, nil
+	return resp, nil
 }
 
 // Ask reads the running agent's answer into v.
@@ -56,13 +78,13 @@ func Post(ctx context.Context, socket, path string, v any) error {
 }
 
 func ask(ctx context.Context, method, socket, path string, v any) error {
-	body, err := request(ctx, method, socket, path)
+	resp, err := request(ctx, method, socket, path)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = body.Close() }() // read to its end
-	if err := json.NewDecoder(body).Decode(v); err != nil {
-		return fmt.Errorf("read its answer: %w", err)
+	defer func() { _ = resp.Body.Close() }() // read to its end
+	if err := json.NewDecoder(resp.Body).Decode(v); err != nil {
+		return &Refused{resp.StatusCode, "its answer cannot be read: " + err.Error(), resp.Header.Get(localapi.VersionHeader)}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,7 +14,7 @@ import (
 
 // judged are the types of this package whose Set judges an empty value: several values have no
 // text of their own, and empty amounts reserve nothing.
-var judged = []string{"amounts", "label", "pair", "taint"}
+var judged = append([]string{"amounts"}, several...)
 
 // Empty names a flag that is given without a value, as a shell variable that is not set
 // leaves it: what the flag says would be missed later, where nobody knows of the flag.
@@ -29,6 +30,34 @@ func Empty(flags *pflag.FlagSet) (err error) {
 		if blank := func(v string) bool { return strings.Trim(v, ", \t\r\n") == "" }; err == nil && (len(given) == 0 || slices.ContainsFunc(given, blank)) {
 			_, usage := pflag.UnquoteUsage(f)
 			err = fmt.Errorf("--%s is empty: leave it out, or write its value: %s", f.Name, strings.Join(strings.Fields(usage), " "))
+		}
+	})
+	return err
+}
+
+// Blank names an argument without text, as a shell variable that is not set leaves it: to a
+// command whose argument may be left out it would mean everything.
+func Blank(args []string) error {
+	for i, a := range args {
+		if strings.TrimSpace(a) == "" {
+			return fmt.Errorf("argument %d is empty: leave it out, or write what it names", i+1)
+		}
+	}
+	return nil
+}
+
+// Control names an argument, or the value of a flag, with a control character: no name, path or
+// text of the command line has one, and a terminal that shows it obeys it.
+func Control(flags *pflag.FlagSet, args []string) (err error) {
+	has := func(text string) bool { return strings.ContainsFunc(text, unicode.IsControl) }
+	for _, a := range args {
+		if has(a) {
+			return fmt.Errorf("argument %q has a control character: write it without", a)
+		}
+	}
+	flags.Visit(func(f *pflag.Flag) {
+		if err == nil && has(f.Value.String()) {
+			err = fmt.Errorf("--%s is %q, which has a control character: write it without", f.Name, f.Value)
 		}
 	})
 	return err

@@ -28,6 +28,9 @@ func (f *Flags) Apart() string {
 	if f.flags.Changed("ca-file") && f.attest == "" {
 		return "--ca-file: only --attest uses it: give both or neither"
 	}
+	if f.flags.Changed("shared-token") && f.cloud != "openstack" {
+		return "--shared-token: only --cloud openstack uses it: leave it out, or give both"
+	}
 	return ""
 }
 

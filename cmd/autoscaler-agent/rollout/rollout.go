@@ -104,8 +104,6 @@ func (x *call) ask(c *cobra.Command, group string) (list decision.Rollouts, err 
 		return list, nil
 	case agentsocket.NotRunning(err):
 		x.FromHere(c.ErrOrStderr(), *x.socket)
-	case strings.Contains(err.Error(), localapi.NoGroup(group)):
-		return list, x.Failed("rollout", errors.New(localapi.NoGroup(group)))
 	default:
 		return list, x.NoAnswer(*x.socket, err)
 	}
@@ -195,8 +193,11 @@ func (x *call) subject(c *cobra.Command, args []string) (decision.Rollout, error
 		return decision.Rollout{Group: cluster.AllGroups}, nil
 	}
 	list, err := x.ask(c, args[0])
-	if err != nil || len(list.Rollouts) == 0 {
+	if err != nil {
 		return decision.Rollout{}, err
+	}
+	if len(list.Rollouts) != 1 || string(list.Rollouts[0].Group) != args[0] { // an order for another group would be carried out
+		return decision.Rollout{}, x.Failed("rollout", errors.New(localapi.NoGroup(args[0])))
 	}
 	return list.Rollouts[0], nil
 }

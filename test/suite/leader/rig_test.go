@@ -62,7 +62,7 @@ type rig struct {
 	// before three.
 	front string
 	// again switches a machine off and on, with the address that it has from then on.
-	again   map[*worker.Container]func(address string) error
+	again map[*worker.Container]func(address string) error
 	// ended is told of each machine that the cloud has ended.
 	ended func(aws.Instance)
 

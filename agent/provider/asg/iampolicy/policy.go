@@ -182,6 +182,9 @@ func (o Options) literal(of string) error {
 		}
 	}
 	check("cluster", o.ClusterName, "write the cluster's own name")
+	if why := asg.BadClusterName(o.ClusterName); why != "" {
+		errs = append(errs, fmt.Errorf("%s: cluster %q: %s", of, o.ClusterName, why))
+	}
 	for _, g := range o.Groups {
 		check("group", strings.TrimSpace(g), "write each group's whole name; one whose name has such a character can be tagged instead (--cluster)")
 	}
@@ -192,6 +195,9 @@ func (o Options) literal(of string) error {
 		}
 	}
 	check("parameter", o.Parameter, "write the parameter's whole name")
+	if o.Parameter != "" && !strings.HasPrefix(o.Parameter, "/") {
+		errs = append(errs, fmt.Errorf("%s: parameter %q: write its whole name, which begins with a slash, for example /clusters/demo/join", of, o.Parameter))
+	}
 	check("key", o.KeyARN, "write the key's whole ARN")
 	if o.KeyARN != "" && !keyForm.MatchString(o.KeyARN) {
 		errs = append(errs, fmt.Errorf("%s: key %q: a policy names a KMS key by its ARN (arn:aws:kms:eu-west-1:111111111111:key/...)", of, o.KeyARN))

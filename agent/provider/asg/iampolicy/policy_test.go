@@ -75,7 +75,7 @@ func TestLeaderPolicyAllowsWhatIsCalledAndBindsWrites(t *testing.T) {
 }
 
 func TestWorker(t *testing.T) {
-	raw, err := Worker(Options{Parameter: "demo/join", Partition: "aws-cn"})
+	raw, err := Worker(Options{Parameter: "/demo/join", Partition: "aws-cn"})
 	if err != nil || !strings.Contains(string(raw), `"arn:aws-cn:ssm:*:*:parameter/demo/join"`) || strings.Contains(string(raw), "Put") {
 		t.Errorf("%s, %v", raw, err)
 	}
@@ -108,6 +108,9 @@ func TestPolicyHasNoWildcardOfNames(t *testing.T) {
 		"variable":        {Groups: []string{"${aws:username}"}},
 		"blank":           {Groups: []string{"a b"}},
 		"cluster":         {ClusterName: "*"},
+		"two clusters":    {ClusterName: "a,b"},
+		"long cluster":    {ClusterName: strings.Repeat("c", 103)},
+		"no slash":        {ClusterName: "demo", Parameter: "demo/join"},
 		"partition":       {ClusterName: "demo", Partition: "*"},
 		"parameter":       {ClusterName: "demo", Parameter: "/demo/*"},
 		"template":        {ClusterName: "demo", LaunchTemplates: []string{"lt-*"}},
