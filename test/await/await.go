@@ -30,16 +30,21 @@ func True(t testing.TB, what string, holds func() bool) {
 }
 
 // Nil waits until try succeeds, and fails the test with its last error. The context ends
-// with the wait.
+// with the wait; an error that comes of that is not the reason.
 func Nil(t testing.TB, what string, try func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Limit)
 	defer cancel()
+	last := ""
 	Empty(t, func() string {
-		if err := try(ctx); err != nil {
-			return what + ": " + err.Error()
+		err := try(ctx)
+		if err == nil {
+			return ""
 		}
-		return ""
+		if ctx.Err() == nil || last == "" {
+			last = what + ": " + err.Error()
+		}
+		return last
 	})
 }
 

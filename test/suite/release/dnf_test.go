@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// dnf types docs/install.md's commands for Rocky Linux with dnf itself, in a root of this machine's Debian: no image of Rocky Linux is to
+// dnf types docs/install.md's commands for Rocky Linux with dnf itself, in a bare Debian: no image of Rocky Linux is to
 // be had here. What such a root lacks is a package that provides /bin/sh to rpm's books; an empty one stands in for it.
 func (r *released) dnf(t *testing.T) {
 	commands := r.dnfCommands(t)

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/suite/worker"
 )
 
 // TestRelease signs the packages that make dist has written and installs the deb from the
@@ -139,11 +141,16 @@ func (r *released) commands(t *testing.T) string {
 	return strings.NewReplacer("https://packages.example.net", r.url, "apt-get install ", "apt-get install -y --no-install-recommends ").Replace(string(bytes.TrimSpace(block[1])))
 }
 
-// debian is this machine's own root under a tmpfs, without its package sources.
+// debian is a bare Debian with dnf under a tmpfs, without package sources: what this machine's own package
+// manager has half done is no part of it.
 type debian struct{ root string }
 
 func newDebian(t *testing.T) debian {
 	t.Helper()
+	tree, err := worker.Tree(t.Context(), t.Output(), "-dnf", "dnf", "gnupg", "rpm")
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir, err := os.MkdirTemp("", "agent-release")
 	if err != nil {
 		t.Fatal(err)
@@ -161,9 +168,9 @@ func newDebian(t *testing.T) debian {
 	})
 	script := `mount -t tmpfs -o size=1G agent-release "$0"
 mkdir "$0/root" "$0/upper" "$0/work"
-mount -t overlay agent-release -o "lowerdir=/,upperdir=$0/upper,workdir=$0/work" "$0/root"
+mount -t overlay agent-release -o "lowerdir=$1,upperdir=$0/upper,workdir=$0/work" "$0/root"
 cd "$0/root" && rm -rf etc/apt/sources.list etc/apt/sources.list.d/* etc/autoscaler-agent var/lib/apt/lists/* etc/apt/keyrings usr/bin/autoscaler-agent`
-	if out, err := exec.Command("sh", "-ec", script, dir).CombinedOutput(); err != nil {
+	if out, err := exec.Command("sh", "-ec", script, dir, tree).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return d

@@ -195,9 +195,9 @@ func (c *Container) Run(ctx context.Context, args ...string) (string, error) {
 }
 
 // Journal is what a test that failed shows: the last lines of the units by which the machine joins and
-// acts, and containerd's warnings and errors, which it writes at the priority of information.
+// acts, but for those by which a kubelet answers a test that waits for its certificate, and containerd's warnings and errors, which it writes at the priority of information.
 func (c *Container) Journal(ctx context.Context) string {
-	out, err := c.Run(ctx, "sh", "-c", `journalctl --no-pager -n 60 -u autoscaler-agent -u autoscaler-agent-join -u kubelet -u cloud-final
+	out, err := c.Run(ctx, "sh", "-c", `journalctl --no-pager -u autoscaler-agent -u autoscaler-agent-join -u kubelet -u cloud-final | grep -v 'TLS handshake error' | tail -n 60
 journalctl --no-pager -u containerd | grep -E 'level=(warning|error|fatal)' | tail -n 15`)
 	if err != nil {
 		out += err.Error()

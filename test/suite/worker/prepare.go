@@ -49,7 +49,7 @@ func Prepare(ctx context.Context, progress io.Writer) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	p := Parts{Tree: filepath.Join(root, "tree-bookworm-2")}
+	var p Parts
 	h := sha256.New()
 	for _, module := range []string{"kubernetes", "runtime"} {
 		for _, name := range []string{"go.mod", "go.sum"} {
@@ -72,29 +72,40 @@ func Prepare(ctx context.Context, progress io.Writer) (Parts, error) {
 	}
 	p.Bin = filepath.Join(root, "bin-"+hex.EncodeToString(h.Sum(nil))[:12])
 	err = whole(p.Bin, func(to string) error { return p.build(ctx, filepath.Dir(here), to, progress) })
-	var packages []string
+	kind, packages := "", []string(nil)
 	if err == nil && os.Getenv(controlplane.KubernetesEnv) != "" {
-		packages, err = p.olderMinor(ctx, progress)
+		kind, packages, err = p.olderMinor(ctx, progress)
 	}
 	if err == nil {
-		err = whole(p.Tree, func(to string) error {
-			fmt.Fprintf(progress, "worker: making a root file system with debootstrap (once, about 2 minutes)\n")
-			return command(ctx, "", nil, append([]string{"sh", filepath.Join(filepath.Dir(here), "tree.sh"), to}, packages...)...)
-		})
+		p.Tree, err = Tree(ctx, progress, kind, packages...)
 	}
 	return p, err
 }
 
+// Tree makes the root file system of a bare Debian that has some packages besides, once for each
+// kind of it, and returns its directory in the cache. Nothing of this machine's own packages is in it.
+func Tree(ctx context.Context, progress io.Writer, kind string, packages ...string) (string, error) {
+	_, here, _, _ := runtime.Caller(0)
+	root, err := controlplane.CacheDir("worker")
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(root, "tree-bookworm-2"+kind)
+	return dir, whole(dir, func(to string) error {
+		fmt.Fprintf(progress, "worker: making a root file system with debootstrap (once, about 2 minutes)\n")
+		return command(ctx, "", nil, append([]string{"sh", filepath.Join(filepath.Dir(here), "tree.sh"), to}, packages...)...)
+	})
+}
+
 // olderMinor takes kubelet and kubeadm of the minor that is asked for, and has the image bring
 // the packages that an older kubeadm looks for: the machine reaches no package mirror.
-func (p *Parts) olderMinor(ctx context.Context, progress io.Writer) (packages []string, err error) {
+func (p *Parts) olderMinor(ctx context.Context, progress io.Writer) (kind string, packages []string, err error) {
 	bin, err := controlplane.Binaries(ctx, progress)
 	if err != nil || bin.Version == p.Kubernetes {
-		return nil, err
+		return "", nil, err
 	}
 	p.Kubernetes, p.other = bin.Version, bin.Dir
-	p.Tree += "-older"
-	return []string{"conntrack", "iptables"}, nil
+	return "-older", []string{"conntrack", "iptables"}, nil
 }
 
 // With is p with kubelet and kubeadm of the release that a control plane has.
