@@ -132,7 +132,7 @@ prices: ## renew agent/provider/asg/price/ondemand.txt from AWS's public price l
 e2e-systemd: dist ## the deb of make dist in a real systemd container, as root: install, ready, scale, journal, watchdog, reboot, upgrade, wrong configuration, renewal, uninstall (about 5 minutes, and those of make dist)
 	cd test && AUTOSCALER_TEST_SYSTEMD=1 $(GO) test ./suite/systemd -count=1 -v -timeout 30m
 
-e2e-release: dist ## the packages of make dist signed with a key of the test, served, and installed by docs/install.md's commands in a Debian; each changed byte is refused (as root; installs reprepro, createrepo_c and minisign; a minute, and those of make dist)
+e2e-release: dist ## the packages of make dist signed with a key of the test, served, and installed by docs/install.md's commands in a Debian; each changed byte is refused (as root; installs reprepro, createrepo_c and minisign; 2 minutes for a Debian once, then half a minute, and those of make dist)
 	sh test/suite/release/install.sh
 	cd test && AUTOSCALER_TEST_RELEASE=1 $(GO) test ./suite/release -count=1 -v -timeout 15m
 

@@ -63,6 +63,17 @@ func TestOrderForAnotherGroup(t *testing.T) {
 	}
 }
 
+// TestLongReason: a reason that the Lease has no room for is refused before anything is asked.
+func TestLongReason(t *testing.T) {
+	for n, want := range map[int]string{500: "no agent answers on /does/not/exist", 501: "--reason has 501 bytes: write at most 500"} {
+		var out, errout bytes.Buffer
+		execute(t.Context(), []string{"rollout", "pause", "w", "--reason", strings.Repeat("x", n), "--socket", "/does/not/exist"}, &out, &errout)
+		if !strings.Contains(errout.String(), want) {
+			t.Errorf("%d bytes: %s", n, errout.String())
+		}
+	}
+}
+
 // TestStatusOfAnotherVersion: an upgrade without a restart is told.
 func TestStatusOfAnotherVersion(t *testing.T) {
 	for theirs, want := range map[string]string{version.Current(): "", "v0.0.9": "its version is v0.0.9"} {

@@ -209,6 +209,10 @@ func whose(g cluster.GroupID) string {
 	return "the rollout of group " + string(g)
 }
 
+// longestReason is how many bytes of a pause's reason are kept: it is told wherever the pause is, and
+// the Lease that keeps it has room for those of all groups.
+const longestReason = 500
+
 func pauseCommand(sh Shell) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pause GROUP | --all",
@@ -222,7 +226,12 @@ and nodes whose replacement somebody asked for, are replaced as before.`,
 	}
 	x := newCall(sh, c, "group", "pause the rollouts of all groups, also of those that come later")
 	reason := c.Flags().String("reason", "", "a `text` that is told wherever the pause is")
-	c.Args = x.one
+	c.Args = func(c *cobra.Command, args []string) error {
+		if n := len(*reason); n > longestReason {
+			return x.Usage(c, "--reason has %d bytes: write at most %d", n, longestReason)
+		}
+		return x.one(c, args)
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		g, err := x.subject(c, args)
 		if err != nil {
