@@ -17,6 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/secret"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
@@ -137,7 +138,7 @@ func tryPolicies(ctx context.Context, client *kube.Client) (held, open, unsure [
 		case err == nil || apierrors.IsAlreadyExists(err) || p.name == policyJoins && apierrors.IsNotFound(err): // the list ships with its policy
 			open = append(open, p.name)
 		default:
-			unsure = append(unsure, fmt.Sprintf("whether %s holds cannot be tried: %v", p.name, err))
+			unsure = append(unsure, fmt.Sprintf("whether %s holds cannot be tried: %s", p.name, apierror.Text(err)))
 		}
 	}
 	return held, open, unsure
@@ -255,6 +256,9 @@ func tryToken(ctx context.Context, cfg config.Config, client *kube.Client) (Find
 		if own.TokenGroups[0] == bootstrap.KubeadmGroup {
 			remedy = "kubectl apply -f rbac-open-join.yaml, or close the join (" + config.Prefix + "_CSR_JOIN=closed)"
 		}
+	}
+	if text, _ := apierror.Explain(err); text != err.Error() { // nothing was judged
+		return unasked(LevelWarning, aboutCredential, "whether the agent's own join token is taken cannot be tried: ", err), true
 	}
 	return Finding{Level: LevelError, About: aboutCredential, Text: "the agent's own join token is refused: " + err.Error(), Remedy: remedy}, true
 }

@@ -22,7 +22,7 @@ func checkProtected(ctx context.Context, cfg config.Config, client *kube.Client,
 	b, err := csrsigner.ReadForbidden(ctx, client, kubeconfig, cfg.CSR)
 	switch {
 	case err != nil:
-		return []Finding{{Level: LevelError, About: about, Text: "no certificate is approved (R9): " + err.Error(), Remedy: remedy}}
+		return []Finding{unasked(LevelError, about, "no certificate is approved (R9): ", err)}
 	case b.Unread != "":
 		return []Finding{{Level: LevelWarning, About: about, Text: "part of what no worker may have in a certificate (R9) cannot be read: " + b.Unread, Remedy: remedy}}
 	}
@@ -39,7 +39,7 @@ func checkJoin(ctx context.Context, cfg config.Config, client *kube.Client) []Fi
 	group := cfg.JoinGroups()[0]
 	proof, err := csrsigner.ProveJoin(ctx, client, group)
 	if err != nil {
-		return []Finding{{Level: LevelWarning, About: about, Text: err.Error(), Remedy: "kubectl apply -f rbac.yaml"}}
+		return []Finding{unasked(LevelWarning, about, "", err)}
 	}
 	if len(proof.Missing) > 0 {
 		return []Finding{{Level: LevelError, About: about, Text: fmt.Sprintf("machines cannot join: group %s may not %s", group, strings.Join(proof.Missing, ", ")),

@@ -74,3 +74,10 @@ func checkOther(ctx context.Context, cfg config.Config, client *kube.Client) Fin
 	}
 	return f
 }
+
+// unasked is what the API server has not told. What it refuses lacks a right, and rbac.yaml is the remedy; an API server
+// that does not answer has another one.
+func unasked(level Level, about, what string, err error) Finding {
+	text, remedy := apierror.Explain(err)
+	return Finding{Level: level, About: about, Text: what + text, Remedy: remedy}
+}

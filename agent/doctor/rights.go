@@ -127,11 +127,11 @@ func checkRights(ctx context.Context, cfg config.Config, client *kube.Client) []
 	needed := rights(cfg)
 	lacks, err := missing(ctx, client, needed)
 	if err != nil {
-		return []Finding{{Level: LevelError, About: "rights", Text: err.Error()}}
+		return []Finding{unasked(LevelError, "rights", "", err)}
 	}
 	useful, err := missing(ctx, client, dispensable)
 	if err != nil {
-		return []Finding{{Level: LevelError, About: "rights", Text: err.Error()}}
+		return []Finding{unasked(LevelError, "rights", "", err)}
 	}
 	var out []Finding
 	if len(lacks) > 0 {
