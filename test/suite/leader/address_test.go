@@ -90,10 +90,14 @@ func (r *rig) leads(t *testing.T, address string, machines ...*worker.Container)
 // namesAddress: check tells what has happened.
 func (r *rig) namesAddress(t *testing.T, c *worker.Container) {
 	t.Helper()
-	out, _ := c.Run(t.Context(), append(append([]string{"env"}, r.cloudEnv()...), "autoscaler-agent", "check")...)
-	if !strings.Contains(out, "Another address") {
-		t.Errorf("check does not lead to the page:\n%s", out)
-	}
+	// The API server may still answer for a while, until its etcd gives up the address that is gone.
+	await.Nil(t, "check leads to the page", func(ctx context.Context) error {
+		out, err := c.Run(ctx, append(append([]string{"env"}, r.cloudEnv()...), "autoscaler-agent", "check")...)
+		if !strings.Contains(out, "Another address") {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
 }
 
 // exports are the lines of commands that set the environment.

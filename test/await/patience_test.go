@@ -1,0 +1,25 @@
+package await
+
+import (
+	"testing"
+	"time"
+)
+
+// TestPatience: a host with other work is waited for four times as long as an idle one, and no longer.
+func TestPatience(t *testing.T) {
+	for _, c := range []struct{ wall, stalled, want time.Duration }{
+		{4 * time.Minute, 0, 4 * time.Minute}, {16 * time.Minute, 16 * time.Minute, 4 * time.Minute}, {8 * time.Minute, 4 * time.Minute, 5 * time.Minute},
+		{time.Minute, time.Hour, 15 * time.Second}, {time.Minute, -time.Hour, time.Minute},
+	} {
+		if got := counted(c.wall, c.stalled); got != c.want {
+			t.Errorf("%s, of which %s stalled: %s, want %s", c.wall, c.stalled, got, c.want)
+		}
+	}
+	for text, want := range map[string]time.Duration{
+		"some avg10=98.29 avg60=97.98 avg300=96.87 total=46416035534\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n": 46416035534 * time.Microsecond, "": 0, "some avg10=0.00\n": 0,
+	} {
+		if got := parseStalled(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
