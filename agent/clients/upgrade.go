@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata/upgrade"
@@ -20,13 +17,13 @@ func WithUpgrades(ctx context.Context, c config.Config, client *kube.Client) (co
 	if err != nil {
 		return c, fmt.Errorf("read the API server's version: %w", err)
 	}
-	leaders, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: cluster.LabelControlPlane})
+	leaders, err := Leaders(ctx, client)
 	if err != nil {
-		return c, fmt.Errorf("read the leaders' Nodes: %w", err)
+		return c, err
 	}
 	seen.Server = version.GitVersion
-	for i := range leaders.Items {
-		n := &leaders.Items[i]
+	for i := range leaders {
+		n := &leaders[i]
 		seen.Leaders = append(seen.Leaders, upgrade.Leader{Name: n.Name, Kubelet: n.Status.NodeInfo.KubeletVersion})
 	}
 	c.Services.Upgrades = upgrade.NewFollower(func() upgrade.Cluster { return seen })

@@ -9,9 +9,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
@@ -23,19 +22,19 @@ import (
 // each of these Nodes once for each line of the list.
 func checkControlPlane(ctx context.Context, cfg config.Config, client *kube.Client) []Finding {
 	const about, page = "control plane", "docs/ha.md"
-	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: cluster.LabelControlPlane})
-	if err != nil || len(list.Items) < 2 {
+	leaders, err := clients.Leaders(ctx, client)
+	if err != nil || len(leaders) < 2 {
 		return nil // checkName tells of the error; one leader vouches for itself
 	}
 	var out []Finding
-	if n := len(list.Items); n%2 == 0 {
+	if n := len(leaders); n%2 == 0 {
 		out = append(out, Finding{Level: LevelWarning, About: about, Text: fmt.Sprintf("%d leaders: etcd needs a majority, so that %d bear the loss of no more machines than %d do", n, n, n-1), Remedy: "make one more: " + page})
 	}
 	if e, err := bootstrap.ReadEndpoint(ctx, client, cfg.Bootstrap); err == nil {
 		host, _, _ := net.SplitHostPort(e.Address)
-		for i := range list.Items {
-			if slices.Contains(nodeAddresses(&list.Items[i]), host) {
-				out = append(out, Finding{Level: LevelWarning, About: about, Text: fmt.Sprintf("the endpoint %s is the address of Node %s: while this machine is away nothing reaches the others", e.Address, list.Items[i].Name),
+		for i := range leaders {
+			if slices.Contains(nodeAddresses(&leaders[i]), host) {
+				out = append(out, Finding{Level: LevelWarning, About: about, Text: fmt.Sprintf("the endpoint %s is the address of Node %s: while this machine is away nothing reaches the others", e.Address, leaders[i].Name),
 					Remedy: "an endpoint that leads to a leader which lives: " + page})
 			}
 		}
@@ -48,14 +47,14 @@ func checkControlPlane(ctx context.Context, cfg config.Config, client *kube.Clie
 	if err != nil {
 		return out
 	}
-	for i := range list.Items {
-		if why := unlisted(&list.Items[i], listed); why != "" {
+	for i := range leaders {
+		if why := unlisted(&leaders[i], listed); why != "" {
 			out = append(out, Finding{Level: LevelWarning, About: about, Text: why + ": the certificate of its kubelet is held while another leader acts",
 				Remedy: "correct the section controlPlane of " + cfg.GroupsFile + " on every leader: " + page})
 		}
 	}
 	if len(out) == 0 {
-		out = append(out, Finding{Level: LevelOK, About: about, Text: fmt.Sprintf("%d leaders, each with its addresses in the section controlPlane of %s", len(list.Items), cfg.GroupsFile)})
+		out = append(out, Finding{Level: LevelOK, About: about, Text: fmt.Sprintf("%d leaders, each with its addresses in the section controlPlane of %s", len(leaders), cfg.GroupsFile)})
 	}
 	return out
 }

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
@@ -172,16 +173,16 @@ const addressRemedy = "give the machine its fixed address back, or carry out doc
 // checkName looks whether this machine still bears the name and an address of its Node.
 func checkName(ctx context.Context, client *kube.Client, m machine) []Finding {
 	const about = "leader"
-	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: cluster.LabelControlPlane})
+	leaders, err := clients.Leaders(ctx, client)
 	if err != nil {
 		return []Finding{{Level: LevelWarning, About: about, Text: err.Error()}}
 	}
-	if len(list.Items) == 0 {
+	if len(leaders) == 0 {
 		return []Finding{{Level: LevelOK, About: about, Text: "no Node is labelled " + cluster.LabelControlPlane}}
 	}
 	var others []string
-	for i := range list.Items {
-		n := &list.Items[i]
+	for i := range leaders {
+		n := &leaders[i]
 		addresses := nodeAddresses(n)
 		here := slices.ContainsFunc(addresses, func(a string) bool { return slices.Contains(m.addresses, a) })
 		switch {

@@ -36,10 +36,8 @@ func Index(shared *kube.Informers) (Nodes, error) {
 		}
 		return []string{rules.MachineKey(node.Spec.ProviderID)}, nil
 	}, byRole: func(o any) ([]string, error) {
-		if node, ok := o.(*corev1.Node); ok {
-			if _, ok := node.Labels[cluster.LabelControlPlane]; ok {
-				return []string{leader}, nil
-			}
+		if node, ok := o.(*corev1.Node); ok && cluster.IsControlPlane(node.Labels) {
+			return []string{leader}, nil
 		}
 		return nil, nil
 	}})

@@ -77,7 +77,7 @@ func TestUpgradeByKubeadm(t *testing.T) {
 	if least := available(); least < 1 {
 		t.Errorf("%d pods were available at the worst moment, and the PodDisruptionBudget asks for one", least)
 	}
-	u.wholeCluster(t, fresh)
+	u.wholeCluster(t, old, fresh)
 }
 
 // prepare makes images and downloads of the next minor, and an agent whose table of checksums has those of the programs
@@ -374,7 +374,7 @@ func (u *upgrading) replaced(t *testing.T, old aws.Instance, machine *worker.Con
 }
 
 // wholeCluster: every machine has the new version, and check and rollout status say so.
-func (u *upgrading) wholeCluster(t *testing.T, fresh aws.Instance) {
+func (u *upgrading) wholeCluster(t *testing.T, old, fresh aws.Instance) {
 	t.Helper()
 	var out string
 	await.Nil(t, "check is well", func(ctx context.Context) (err error) {
@@ -387,8 +387,8 @@ func (u *upgrading) wholeCluster(t *testing.T, fresh aws.Instance) {
 	for _, command := range []string{"nodes", "rollout status"} {
 		out, err := u.leaders[0].Run(t.Context(), append([]string{"autoscaler-agent"}, strings.Fields(command)...)...)
 		t.Logf("%s: %v\n%s", command, err, out)
-		if command == "nodes" && !strings.Contains(out, fresh.ID) {
-			t.Errorf("nodes does not list %s", fresh.ID)
+		if command == "nodes" && (!strings.Contains(out, fresh.PrivateDNS) || strings.Contains(out, old.PrivateDNS)) {
+			t.Errorf("nodes lists %s, or does not list %s", old.PrivateDNS, fresh.PrivateDNS)
 		}
 	}
 }

@@ -231,15 +231,7 @@ func (w *Planner) drain(i int) {
 		return
 	}
 	c := w.DrainPlanOf(n)
-	if why := w.giveUp(i, g, &c, w.deadline(n, &c, first)); why != "" {
-		n.Removing = false
-		delete(w.Next.Draining, n.Name)
-		w.Postpone(w.Now.Add(w.Policy.DelayAfterFailure))
-		if by := markedBy(n.Node); by == decision.RuleConsolidate || disruption.Replaces(by) && w.Reached(w.deadline(n, &c, first)) {
-			w.Disruption.GiveUp(n.Name)
-		}
-		w.Act(decision.Uncordon{Node: n.Name, UID: n.UID, Rule: decision.RuleTookBack, Why: why})
-		w.Held("node", string(n.Name), decision.RuleTookBack, "stays: %s", why)
+	if w.takeBack(i, g, &c, w.deadline(n, &c, first)) {
 		return
 	}
 	if rule == decision.RuleKeeps {
@@ -309,42 +301,6 @@ func (w *Planner) DeletionsFrozen(g *round.Group) (rule, why string) {
 		return decision.RuleOneWay, "the group grows in this round"
 	}
 	return "", ""
-}
-
-// giveUp says why a mark is taken back; empty: the drain goes on.
-func (w *Planner) giveUp(i int, g *round.Group, c *round.DrainPlan, deadline time.Time) string {
-	n := &w.Nodes[i]
-	replaced := disruption.Replaces(markedBy(n.Node))
-	emptied := replaced && w.Disruption.EmptiesFirst(n)
-	switch {
-	case w.Disruption.TakenBack(n.Group, markedBy(n.Node)) != "":
-		return w.Disruption.TakenBack(n.Group, markedBy(n.Node))
-	case replaced && w.Disruption.Reason(i).Rule == "":
-		return "nothing asks for its replacement any more"
-	case markedBy(n.Node) == decision.RuleInterrupted:
-		return "the cloud does not say any more that it ends the machine"
-	case n.InUse && !emptied:
-		return "pending pods need it"
-	case !w.Policy.ScaleDown:
-		return "scale-down is switched off"
-	case w.OptOutNow(n.Node) != "":
-		return w.OptOutNow(n.Node)
-	case markedBy(n.Node) == decision.RuleRequested && !Requested(n.Node):
-		return "the annotation " + cluster.AnnotationRequested + " is gone"
-	case len(c.Completing) > 0 && !Requested(n.Node):
-		return completionWords(c.Completing)
-	case g.CorrectedTarget-g.Removing <= g.Min:
-		return fmt.Sprintf("the group is at its minimum of %d", g.Min)
-	case len(c.Hard) > 0:
-		return strings.Join(c.Hard, "; ")
-	case c.Movable+c.Terminating > 0 && w.Reached(deadline) && !(replaced && w.Disruption.Forces()):
-		return fmt.Sprintf("%s did not leave by %s", round.Pods(c.Movable+c.Terminating), round.Stamp(deadline))
-	}
-	if r := w.relocate(i, c.Classes, false); r.Rule != "" && !emptied {
-		return r.Why
-	}
-	w.WakeAt(deadline)
-	return ""
 }
 
 // evict asks for as many evictions as the budgets allow now.
