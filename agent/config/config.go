@@ -99,6 +99,7 @@ func LoadWith(envFile string) (Config, error) {
 		return Config{}, err
 	}
 	c, err := Load()
+	c.EnvFile = envFile
 	return c, errors.Join(faults, without(err, meant))
 }
 

@@ -3,30 +3,52 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 )
 
-// mostFaults is how many lines of one file are reported: a file of another kind has a fault in
-// each line.
-const mostFaults = 20
-
 // faultsOf joins the faults of the file path, nil where it has none, and names the variables
 // that the faulty lines were likely written for.
 func (p *envParser) faultsOf(path string) (meant []string, faults error) {
-	var errs []error
 	list, meant := p.faults()
 	for i, fault := range list {
-		if i == mostFaults {
-			errs = append(errs, fmt.Errorf("%s: %d more lines have faults: is it an environment file?", path, len(list)-i))
-			break
-		}
-		errs = append(errs, fmt.Errorf("%s:%w", path, fault))
+		list[i] = fmt.Errorf("%s:%w", path, fault)
 	}
-	return meant, errors.Join(errs...)
+	return meant, errors.Join(groups.First(list, func(rest int) error {
+		return fmt.Errorf("%s: and %d more lines have faults: is it an environment file?", path, rest)
+	})...)
+}
+
+// Repeated tells which names stand in the environment file more than once: the last line of a name counts.
+func Repeated(path string) []string {
+	data, err := readEnvFile(path)
+	if err != nil {
+		return nil // LoadEnvFile tells it
+	}
+	if path == "" {
+		path = EnvFile
+	}
+	p, err := parseEnv(string(data))
+	if err != nil {
+		return nil // the same
+	}
+	lines := map[string][]string{}
+	var out []string
+	for _, l := range p.names {
+		lines[l.text] = append(lines[l.text], strconv.Itoa(l.line))
+	}
+	for _, name := range slices.Sorted(maps.Keys(lines)) {
+		if at := lines[name]; len(at) > 1 {
+			rest, last := at[:len(at)-1], at[len(at)-1]
+			out = append(out, fmt.Sprintf("%s: %s stands on the lines %s and %s: line %s counts, remove the others", path, name[:min(len(name), 60)], strings.Join(rest[:min(len(rest), 5)], ", "), last, last))
+		}
+	}
+	return out
 }
 
 // faults are the lines that systemd skips, and the names that are no setting and were

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +61,44 @@ func TestEnvFileLines(t *testing.T) {
 				t.Errorf("error %v names no file, or a value", err)
 			}
 		})
+	}
+}
+
+// TestRepeated: a name that stands twice is told once with the line that counts, which is the last one, and without a value.
+func TestRepeated(t *testing.T) {
+	for text, want := range map[string]string{
+		"AWS_REGION=a\nAUTOSCALER_LISTEN=off\nAWS_REGION=s3cret\n": "AWS_REGION stands on the lines 1 and 3: line 3 counts, remove the others",
+		"A=1\nA=\\\n2\n A =\n":                     "A stands on the lines 1, 2 and 4: line 4 counts, remove the others",
+		"A=1\r\nA=1\r\n":                           "A stands on the lines 1 and 2: line 2 counts, remove the others",
+		strings.Repeat("A=1\n", 100):               "A stands on the lines 1, 2, 3, 4, 5 and 100: line 100 counts, remove the others",
+		"A=1\na=1\n# A=2\nA_B=3\nB=\"A=1\nA=2\"\n": "",
+		"A=1\nA=\x00":                              "", // the file is not read at all
+	} {
+		path := filepath.Join(t.TempDir(), "agent.env")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if want != "" {
+			want = path + ": " + want
+		}
+		if got := strings.Join(Repeated(path), "\n"); got != want {
+			t.Errorf("%.40q: %q, want %q", text, got, want)
+		}
+	}
+	if got := Repeated(filepath.Join(t.TempDir(), "none")); got != nil {
+		t.Errorf("no file: %q", got)
+	}
+}
+
+// TestManyUnknownNames: of many names that are no variable the first are told, and how many more there are.
+func TestManyUnknownNames(t *testing.T) {
+	var environ []string
+	for i := range 300 {
+		environ = append(environ, fmt.Sprintf("AUTOSCALER_NOTHING_%03d=1", i))
+	}
+	list := Flatten(unknown(environ))
+	if n := len(list); n != 21 || !strings.Contains(list[20].Error(), "and 280 more names") {
+		t.Errorf("%d errors, the last one %v", n, list[n-1])
 	}
 }
 

@@ -205,5 +205,7 @@ func unknown(environ []string) error {
 			errs = append(errs, fmt.Errorf("%s is not a variable of this agent: remove it (autoscaler-agent check --print-env lists the variables)", short))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(groups.First(errs, func(rest int) error {
+		return fmt.Errorf("and %d more names with %s_ are no variables of this agent", rest, Prefix)
+	})...)
 }

@@ -24,6 +24,9 @@ func Check(ctx context.Context, cfg config.Config, loadErr error, offline bool) 
 	for _, e := range config.Flatten(loadErr) {
 		add(LevelError, "configuration", e.Error(), "")
 	}
+	for _, text := range config.Repeated(cfg.EnvFile) {
+		add(LevelWarning, "configuration", text, "")
+	}
 	if loadErr == nil {
 		add(LevelOK, "configuration", fmt.Sprintf("%d variables known, none wrong", len(config.Variables())), "")
 	}

@@ -3,6 +3,7 @@ package groups
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,6 +165,29 @@ type some struct{ provider.Provider }
 
 func (some) Groups(context.Context) ([]cluster.NodeGroup, error) {
 	return []cluster.NodeGroup{{ID: "w"}}, nil
+}
+
+// TestManyMistakes: of thousands of mistakes the first are told, and how many more there are.
+func TestManyMistakes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "groups.yaml")
+	for mistakes, lines := range map[int]int{20: 20, 21: 21, 3000: 21} {
+		text := "groups:\n  a:\n"
+		for i := range mistakes {
+			text += fmt.Sprintf("    nothing%04d: 1\n", i)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		log, _ := test.NewNullLogger()
+		_, err := Open(path, nil, PricesComputed, logrus.NewEntry(log))
+		list := flatten(err)
+		if len(list) != lines || !strings.Contains(list[0].Error(), "groups.yaml:3: groups.a.nothing0000: ") {
+			t.Fatalf("%d mistakes: %d lines are told, want %d: %v", mistakes, len(list), lines, err)
+		}
+		if last, want := list[lines-1].Error(), fmt.Sprintf("%s: and %d more mistakes", path, mistakes-20); mistakes > 20 && last != want {
+			t.Errorf("the last line is %q, want %q", last, want)
+		}
+	}
 }
 
 func TestLiveKeepsTheLastGoodFile(t *testing.T) {

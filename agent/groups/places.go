@@ -36,18 +36,29 @@ func (m Mistake) Error() string {
 	return out
 }
 
-// named returns the mistakes of err with the name of their file.
+// named returns the first mistakes of err with the name of their file.
 func named(err error, file string) error {
-	var errs []error
-	for _, e := range flatten(err) {
+	errs := First(flatten(err), func(rest int) error { return Mistake{Text: fmt.Sprintf("and %d more mistakes", rest)} })
+	for i, e := range errs {
 		m, ok := errors.AsType[Mistake](e)
 		if !ok {
 			m = Mistake{Text: e.Error()}
 		}
 		m.File = file
-		errs = append(errs, m)
+		errs[i] = m
 	}
 	return errors.Join(errs...)
+}
+
+// mostFaults is how many faults of one text are told: a file of another kind has one in each line.
+const mostFaults = 20
+
+// First are the first faults of a text, and how many more it has.
+func First(errs []error, more func(rest int) error) []error {
+	if rest := len(errs) - mostFaults; rest > 0 {
+		return append(errs[:mostFaults:mostFaults], more(rest))
+	}
+	return errs
 }
 
 func flatten(err error) []error {

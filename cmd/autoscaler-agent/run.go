@@ -43,7 +43,10 @@ func runCommand() *cobra.Command {
 			}
 			return exitCode(exitConfig)
 		}
-		cfg.EnvFile = *envFile
+		cfg.EnvFile = *envFile // also where systemd has read it
+		for _, text := range config.Repeated(*envFile) {
+			log.WithField("service", "agent").Warn("configuration: " + text)
+		}
 		if err := agent.Run(c.Context(), cfg, log); err != nil {
 			log.WithField("service", "agent").Error(err.Error())
 			supervise.WaitForSystemd(c.Context(), started)

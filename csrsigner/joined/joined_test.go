@@ -2,6 +2,7 @@ package joined
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,10 +21,19 @@ func TestNodes(t *testing.T) {
 	node := func(name, id string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: id}}
 	}
+	leader := func(name string, labels ...string) *corev1.Node {
+		n := node(name, "")
+		n.Labels = map[string]string{}
+		for _, label := range labels {
+			n.Labels[label] = ""
+		}
+		return n
+	}
 	shared := kube.NewInformers(kubetest.Client(fake.NewClientset(
 		node("one", "aws:///a/i-00000001"), node("ip-10-0-0-2", ""), node("ip-10-0-0-3", "aws:///a/i-0000dead"),
 		node("north", "openstack://north/0F1E2D3C-0000-4000-8000-000000000001"), node("south", "openstack://south/0f1e2d3c-0000-4000-8000-000000000001"),
-		node("other", "plugin://a/machine-4"))), nil)
+		node("other", "plugin://a/machine-4"), leader("cp-1", cluster.LabelControlPlane), leader("cp-2", cluster.LabelControlPlaneLegacy),
+		leader("cp-3", cluster.LabelControlPlane, cluster.LabelControlPlaneLegacy), leader("worker", "node-role.kubernetes.io/worker"))), nil)
 	nodes, err := Index(shared)
 	if err != nil {
 		t.Fatal(err)
@@ -41,5 +51,12 @@ func TestNodes(t *testing.T) {
 		if got, err := nodes.Known(&in); err != nil || got != want {
 			t.Errorf("%s: Node %q, %v, want %q", id, got, err, want)
 		}
+	}
+	var leaders []string
+	for _, n := range nodes.Leaders() {
+		leaders = append(leaders, n.Name)
+	}
+	if slices.Sort(leaders); !slices.Equal(leaders, []string{"cp-1", "cp-2", "cp-3"}) {
+		t.Errorf("leaders %v", leaders)
 	}
 }
