@@ -97,6 +97,51 @@ var situations = map[string]func(*rolling){
 		r.ends("a")
 		r.size(20, 22)
 	},
+	"the source is switched back and forth each ten minutes for five hours": func(r *rolling) {
+		for range 15 {
+			for _, image := range []string{"c", "b"} {
+				r.start(image)
+				r.play(10*time.Minute, func() bool { return false })
+			}
+		}
+		r.ends("b")
+		r.size(20, 22)
+	},
+	"two properties drift at once, one of them twice": func(r *rolling) {
+		r.half()
+		r.s.Groups[0].Template.Source = cluster.Spec{"image": "b", "user data": "1"}
+		r.play(30*time.Minute, func() bool { return false })
+		r.s.Groups[0].Template.Source = cluster.Spec{"image": "c", "user data": "2"}
+		r.ends("c")
+		r.size(20, 22)
+	},
+	"a window that never opens": func(r *rolling) {
+		r.half()
+		never := cluster.DisruptionBudgets{{Nodes: 0, Cron: "0 0 30 2 *", For: time.Hour}, {Nodes: 0}}
+		r.s.Groups[0].Options.Budgets = &never
+		r.still(5 * time.Hour)
+		if len(r.held(decision.RuleDisruption)) == 0 {
+			r.t.Error("no node tells which budget holds it")
+		}
+		r.s.Groups[0].Options.Budgets = nil
+		r.ends("b")
+		r.size(20, 22)
+	},
+	"at the maximum, and no PodDisruptionBudget allows anything": func(r *rolling) {
+		r.s.Groups[0].Max = 20
+		r.fleet.closed = map[int]bool{}
+		for class := range 20 {
+			r.fleet.closed[class] = true
+		}
+		r.still(3 * time.Hour)
+		if len(r.held(decision.RuleReplace))+len(r.held(decision.RuleBlocked)) == 0 {
+			r.t.Error("no node tells what holds it")
+		}
+		r.size(20, 20)
+		r.s.Groups[0].Max, r.fleet.closed = 21, nil
+		r.ends("b")
+		r.size(20, 21)
+	},
 	"a PodDisruptionBudget allows nothing for two hours": func(r *rolling) {
 		r.fleet.closed = map[int]bool{3: true, 4: true}
 		r.play(2*time.Hour, func() bool { return false })

@@ -41,8 +41,6 @@ func (w *Planner) calledOff(i int, g *round.Group) string {
 	switch why := w.Disruption.TakenBack(n.Group, by); {
 	case why != "":
 		return why
-	case disruption.Replaces(by) && w.Disruption.Reason(i).Rule == "":
-		return "nothing asks for its replacement any more"
 	case by == decision.RuleInterrupted:
 		return "the cloud does not say any more that it ends the machine"
 	case !w.Policy.ScaleDown:
@@ -57,12 +55,15 @@ func (w *Planner) calledOff(i int, g *round.Group) string {
 	return ""
 }
 
-// failed says why the pods of a node cannot leave it, or why they need it; empty: the drain goes on.
+// failed says why the pods of a node cannot leave it, or why they need it; empty: the drain goes on. A launch template that is switched back and
+// forth counts as well: each switch would otherwise order machines at once.
 func (w *Planner) failed(i int, c *round.DrainPlan, deadline time.Time) string {
 	n := &w.Nodes[i]
 	replaced := disruption.Replaces(markedBy(n.Node))
 	emptied := replaced && w.Disruption.EmptiesFirst(n)
 	switch {
+	case replaced && w.Disruption.Reason(i).Rule == "":
+		return "nothing asks for its replacement any more"
 	case n.InUse && !emptied:
 		return "pending pods need it"
 	case len(c.Completing) > 0 && !Requested(n.Node):
