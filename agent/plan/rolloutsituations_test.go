@@ -119,7 +119,7 @@ var situations = map[string]func(*rolling){
 		r.half()
 		never := cluster.DisruptionBudgets{{Nodes: 0, Cron: "0 0 30 2 *", For: time.Hour}, {Nodes: 0}}
 		r.s.Groups[0].Options.Budgets = &never
-		r.still(5 * time.Hour)
+		r.still(time.Hour)
 		if len(r.held(decision.RuleDisruption)) == 0 {
 			r.t.Error("no node tells which budget holds it")
 		}
@@ -133,7 +133,7 @@ var situations = map[string]func(*rolling){
 		for class := range 20 {
 			r.fleet.closed[class] = true
 		}
-		r.still(3 * time.Hour)
+		r.still(time.Hour)
 		if len(r.held(decision.RuleReplace))+len(r.held(decision.RuleBlocked)) == 0 {
 			r.t.Error("no node tells what holds it")
 		}
