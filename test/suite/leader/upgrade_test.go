@@ -280,9 +280,14 @@ func (u *upgrading) leader(t *testing.T, n int, further string) {
 	out := must(t, c, "set -e\n"+commands+" 2>&1")
 	t.Logf("%s upgraded in %s:\n%s", u.name(n), time.Since(began).Round(time.Second), upgradeLines(out))
 	await.Nil(t, u.name(n)+" has the new version", func(ctx context.Context) error {
-		v, err := clientAt(t, c, controlPlane[n]+":6443").Discovery().ServerVersion()
+		api := clientAt(t, c, controlPlane[n]+":6443")
+		v, err := api.Discovery().ServerVersion()
 		if err != nil {
 			return err
+		}
+		// Before it has read the roles, an API server that has begun anew forbids everything to kubernetes-admin too.
+		if text, err := api.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
+			return fmt.Errorf("it is not ready: %w: %s", err, text)
 		}
 		node, err := u.api.CoreV1().Nodes().Get(ctx, u.name(n), metav1.GetOptions{})
 		if err == nil && (v.GitVersion != u.next.Version || node.Status.NodeInfo.KubeletVersion != u.next.Version) {
