@@ -33,7 +33,8 @@ type agent struct {
 	said     map[string]bool // what was held in the last round
 
 	until, settled, first time.Time
-	turn                  int // of the due round; a later wish takes its place
+	turn                  int       // of the due round; a later wish takes its place
+	decided               time.Time // the moment of the last snapshot
 	acting                bool
 }
 
@@ -165,7 +166,7 @@ func (a *agent) round(w *world) {
 		return
 	}
 	s := a.snapshot(w)
-	a.outcomes = nil
+	a.outcomes, a.decided = nil, s.Now
 	start := time.Now()
 	p, memory := plan.Decide(s, a.memory, w.policy)
 	w.report.Rounds++
@@ -355,7 +356,7 @@ func (a *agent) terminate(w *world, x decision.Terminate) {
 		a.did(w, o, "invalid", "the group is at its minimum")
 		return
 	}
-	w.report.sent(w, m)
+	w.report.sent(m, a.decided)
 	w.terminate(m)
 	a.did(w, o, "", "")
 }

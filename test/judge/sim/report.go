@@ -112,11 +112,11 @@ func (r *Report) ran(m *machine) {
 	r.Cost += h * m.pool.price
 }
 
-// sent notes a machine that the agent sends away.
-func (r *Report) sent(w *world, m *machine) {
+// sent notes a machine that the agent sends away, and when it decided that: of pods that were asked for since, it knew nothing.
+func (r *Report) sent(m *machine, decided time.Time) {
 	r.Terminates++
 	if m.node != nil {
-		m.pool.removed = append(m.pool.removed, removal{w.clock.Now, m.node.Name})
+		m.pool.removed = append(m.pool.removed, removal{decided, m.node.Name})
 	}
 }
 
