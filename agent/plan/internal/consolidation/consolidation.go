@@ -17,8 +17,9 @@ type Mover interface {
 	// Fit tells whether the pods of some nodes have room on the others and on so many machines of a group, and which nodes
 	// get some of them that would go otherwise, because nothing needs them. It costs looks.
 	Fit(from []int, to *round.Group, machines int) (idle []int, ok bool)
-	// Classes are the pods of a node that would be evicted, by class.
-	Classes(node int) []round.ClassCount
+	// Certain tells whether they find this room wherever kube-scheduler puts each of them: on nodes of which idle stay, and on
+	// these machines. It costs looks.
+	Certain(from, idle []int, to *round.Group, machines int) bool
 	// Look counts looks, and tells whether any are left. Else nothing is asked any more.
 	Look(n int) bool
 	// Settled tells that no node goes now, and that scale-down did not fail a short time ago.

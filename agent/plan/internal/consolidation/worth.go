@@ -48,7 +48,7 @@ func (w *Search) worth(s *decision.Consolidation, most float64) float64 {
 		price, _, _ := w.prices(&decision.Consolidation{}, []int{i}, nil)
 		after, worth = after+price, worth-price
 	}
-	if after > before*(1-w.Policy.ConsolidateSaving) || worth <= most*(1+1e-9) || !w.certain(from, idle, to, s.Machines) {
+	if after > before*(1-w.Policy.ConsolidateSaving) || worth <= most*(1+1e-9) || !w.mover.Certain(from, idle, to, s.Machines) {
 		return 0
 	}
 	return worth

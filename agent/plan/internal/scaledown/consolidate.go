@@ -36,9 +36,6 @@ func (w *Planner) Removable(i int) bool {
 // Moved is how many pods of a node a drain would evict.
 func (w *Planner) Moved(i int) int { return w.podsToDrain(&w.Nodes[i]).Movable }
 
-// Classes are the pods of a node that a drain evicts, by class.
-func (w *Planner) Classes(i int) []round.ClassCount { return w.DrainPlanOf(&w.Nodes[i]).Classes }
-
 // Look counts looks of the part that is at work, and tells whether any are left.
 func (w *Planner) Look(n int) bool {
 	w.looks -= n

@@ -15,6 +15,7 @@ type Cache struct {
 	candidates []Candidate
 	relocated  []relocated
 	undoSteps  []undoStep
+	rooms      []int64
 	busy       map[utilisationKey]string // see busyWords
 }
 
@@ -36,6 +37,10 @@ type Planner struct {
 	cursors       *relocationCursors // where pods that are moved find room
 	emptiestFirst bool               // constrained pods go to the nodes with most room: see placeOnEmptiest
 	marked        []int              // nodes that this round has marked
+	before        []int64            // see noteRooms
+	going         []int              // nodes that are being removed, see noteGoing
+	moving        int                // of these, nodes whose pods have to move
+	refused       int                // see mostUncertain
 	orders        []order            // nodes in whose place a machine is ordered
 	late          []int              // see lateClasses
 	lateKnown     bool

@@ -85,6 +85,10 @@ func (w *Planner) Decide() {
 			w.Held("node", name, decision.RuleBatch, "not needed, and waits: %d nodes go at once", limit)
 			continue
 		}
+		if why := w.uncertain(c); why != "" {
+			w.Held("node", name, decision.RuleBatch, "not needed, and waits: %s", why)
+			continue
+		}
 		w.removals.add(&cargo)
 		w.cordonNode(c, because, round.Pods(cargo.Movable))
 	}
@@ -95,6 +99,7 @@ func (w *Planner) Decide() {
 func (w *Planner) cordonNode(c *Candidate, rule, pods string) {
 	n := &w.Nodes[c.Node]
 	w.noteMarked(c)
+	w.noteGoing(c.Node)
 	w.Disruption.Cordoned(c.Node)
 	w.Groups[n.Group].Shrinks = true
 	w.WakeAt(w.Now.Add(w.Policy.DelayAfterTaint))

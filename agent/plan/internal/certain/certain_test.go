@@ -1,4 +1,4 @@
-package consolidation
+package certain
 
 import (
 	"math/rand/v2"
@@ -11,51 +11,54 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 )
 
-// TestFitAnyhow holds fitAnyhow against random orders and places. It looks for the worst by a rule and not by trying all, which
-// random play betters in 4 of 1,000 small worlds (6 with one order of the classes); with the first place in place of the worst one in 28.
-func TestFitAnyhow(t *testing.T) {
+// TestFits holds Fits against random orders and places: where it says that all pods fit, none is ever left. It says so in
+// most of the worlds where that is true.
+func TestFits(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("AUTOSCALER_TEST_SEED"); text != "" {
 		seed, _ = strconv.ParseUint(text, 10, 64)
 	}
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	always, yes, wrong := func(*place) bool { return true }, 0, 0
+	always, yes, wrong, possible := func(int) bool { return true }, 0, 0, 0
 	for range 5000 {
-		var places []place
-		for i := range 1 + r.IntN(5) {
-			places = append(places, place{i, []int64{r.Int64N(4000), r.Int64N(16) << 30, 1 + r.Int64N(20)}})
+		var rooms [][]int64
+		for range 1 + r.IntN(5) {
+			rooms = append(rooms, []int64{r.Int64N(4000), r.Int64N(16) << 30, 1 + r.Int64N(20)})
 		}
-		var loads []load
+		var loads []Load
 		for range 1 + r.IntN(4) {
-			loads = append(loads, load{1 + r.IntN(3), []int64{100 + 50*r.Int64N(20), (1 + r.Int64N(8)) << 29, 1}, always})
+			loads = append(loads, Load{1 + r.IntN(3), []int64{100 + 50*r.Int64N(20), (1 + r.Int64N(8)) << 29, 1}, always})
 		}
-		if !fitAnyhow(loads, places, func(int) bool { return true }) {
-			continue
-		}
-		yes++
+		says, is := Fits(loads, rooms, func(int) bool { return true }), true
 		for range 100 {
-			if !fitAtRandom(r, loads, places) {
-				wrong++
-				break
-			}
+			is = is && fitAtRandom(r, loads, rooms)
+		}
+		if says {
+			yes++
+		}
+		if is {
+			possible++
+		}
+		if says && !is {
+			wrong++
 		}
 	}
-	t.Logf("%d worlds in which all fit, wrong in %d", yes, wrong)
-	if wrong*100 > yes || yes < 2000 {
+	t.Logf("%d worlds in which all fit, %d in which random play found no other, wrong in %d", yes, possible, wrong)
+	if wrong > 0 || yes < 1500 {
 		t.Errorf("all fit in %d of 5000 worlds, and random play leaves a pod in %d of these (seed %d)", yes, wrong, seed)
 	}
 }
 
-func fitAtRandom(r *rand.Rand, loads []load, places []place) bool {
+func fitAtRandom(r *rand.Rand, loads []Load, places [][]int64) bool {
 	var rooms [][]int64
 	for _, p := range places {
-		rooms = append(rooms, slices.Clone(p.room))
+		rooms = append(rooms, slices.Clone(p))
 	}
 	var pods [][]int64
 	for _, l := range loads {
-		for range l.n {
-			pods = append(pods, l.size)
+		for range l.N {
+			pods = append(pods, l.Size)
 		}
 	}
 	r.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })

@@ -1,0 +1,187 @@
+// Package certain tells whether pods that are evicted have room wherever kube-scheduler puts each of them, and in
+// whichever order they come: Fits. Its scores depend on its profile, and its queue on when each pod is evicted. A pod that found
+// no room would buy a machine in place of the one that went.
+//
+// It says yes only where that is proven, by either of two bounds, and no where neither proves it. Small and apart: consolidation
+// and scale-down ask the same question. It refuses to know nodes, and to search for a placing.
+package certain
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+)
+
+// Load are N pods of a size. Takes tells whether they may go to a place, room aside.
+type Load struct {
+	N     int
+	Size  []int64
+	Takes func(place int) bool
+}
+
+// Fits tells whether all pods find room. Rooms are the places. It costs the loads times the places up to enough room; where
+// room is scarce the square of the loads times the places, 30 times. It pays that with looks, and says no when these are used up.
+func Fits(loads []Load, rooms [][]int64, look func(n int) bool) bool {
+	for i := range loads {
+		if !last(i, loads, rooms, look) {
+			return false
+		}
+	}
+	return look(0)
+}
+
+// place is one that a pod may go to, if the others leave it open. They close it by taking enough of one dimension, and then
+// have taken the room of all pods like it that had some: its slots, which are counted as one more dimension.
+type place struct {
+	need []int64 // by dimension, how much of it they have to take
+	most []int   // by load, how many of them go there at most
+}
+
+// closing are the pods that may close the places to another one, by load.
+type closing struct {
+	n     []int
+	takes [][]int64 // by dimension, at most
+	price []float64
+	order [][]int // by dimension, the loads that take most of it for their price first
+}
+
+// last tells whether the last pod of a load finds room after all others.
+func last(l int, loads []Load, rooms [][]int64, look func(n int) bool) bool {
+	c, size, slots := &closing{}, loads[l].Size, 1
+	c.order = make([][]int, len(size)+1)
+	for i := range loads {
+		n, harm := loads[i].N, harm(size, loads[i].Size)
+		if i == l {
+			n--
+		}
+		slots += n * harm
+		c.n, c.price, c.takes = append(c.n, n), append(c.price, float64(harm)), append(c.takes, append(slices.Clone(loads[i].Size), int64(harm)))
+	}
+	c.sort()
+	var places []place
+	for k, room := range rooms {
+		if !look(1) {
+			return false
+		}
+		n := binpack.MaxFit(room, size)
+		if n == 0 || !loads[l].Takes(k) {
+			continue
+		}
+		p := place{make([]int64, len(size)+1), make([]int, len(loads))}
+		for i := range loads {
+			if p.most[i] = min(c.n[i], binpack.MaxFit(room, loads[i].Size)); p.most[i] > 0 && !loads[i].Takes(k) {
+				p.most[i] = 0
+			}
+		}
+		for d, s := range size {
+			if p.need[d] = room[d] - s + 1; s == 0 {
+				p.need[d] = math.MaxInt64
+			}
+		}
+		p.need[len(size)] = int64(n)
+		places = append(places, p)
+		if slots -= n; slots <= 0 || c.cheapest(&p, nil) >= never {
+			return true
+		}
+	}
+	return slots > 0 && !c.closes(places, look)
+}
+
+// harm is how many pods of a size lose their room at most where one of another size comes.
+func harm(size, other []int64) int {
+	n := int64(0)
+	for d, s := range size {
+		if s > 0 {
+			n = max(n, (other[d]+s-1)/s)
+		}
+	}
+	return int(n)
+}
+
+const never = 1e30 // what it costs to close a place that cannot be closed
+
+// closes tells whether the others may close all places. Each of them has a price. Where closing each place in the cheapest way costs
+// more than all of them together, they cannot, whatever the prices: the dual of a linear program. The prices of those that
+// are wanted more often than they are there rise.
+func (c *closing) closes(places []place, look func(n int) bool) bool {
+	for step := 1.0; step > 0.03; step *= 0.89 {
+		used, sum := make([]float64, len(c.n)), 0.0
+		for k := range places {
+			sum += c.cheapest(&places[k], used)
+		}
+		paid := 0.0
+		for i, n := range c.n {
+			paid += c.price[i] * float64(n)
+		}
+		if sum > paid*(1+1e-9) {
+			return false
+		}
+		if !look(len(places) * len(c.n)) {
+			return true
+		}
+		for i, n := range c.n {
+			if n > 0 {
+				c.price[i] *= math.Exp(step * (min(used[i]/float64(n), 3) - 1))
+			}
+		}
+		c.sort()
+	}
+	return true
+}
+
+func (c *closing) sort() {
+	for d := range c.order {
+		c.order[d] = c.order[d][:0]
+		for i := range c.n {
+			if c.n[i] > 0 && c.takes[i][d] > 0 {
+				c.order[d] = append(c.order[d], i)
+			}
+		}
+		slices.SortFunc(c.order[d], func(a, b int) int {
+			return cmp.Compare(c.price[a]*float64(c.takes[b][d]), c.price[b]*float64(c.takes[a][d]))
+		})
+	}
+}
+
+// cheapest is what it costs to close a place, in parts of pods: by the cheapest dimension, and at least by its slots. It adds to used which pods do.
+func (c *closing) cheapest(p *place, used []float64) float64 {
+	slots := len(p.need) - 1
+	by, cost := 0, c.cost(p, 0)
+	for d := 1; d < slots; d++ {
+		if x := c.cost(p, d); x < cost {
+			by, cost = d, x
+		}
+	}
+	if x := c.cost(p, slots); x > cost {
+		by, cost = slots, x
+	}
+	if used != nil {
+		c.cover(p, by, func(i int, n float64) { used[i] += n })
+	}
+	return cost
+}
+
+func (c *closing) cost(p *place, d int) (sum float64) {
+	if left := c.cover(p, d, func(i int, n float64) { sum += n * c.price[i] }); left > 0 {
+		return never
+	}
+	return sum
+}
+
+// cover takes what a place needs of a dimension to be closed from the pods that cost least, and returns what is left.
+func (c *closing) cover(p *place, d int, use func(load int, n float64)) (left float64) {
+	left = float64(p.need[d])
+	for _, i := range c.order[d] {
+		if left <= 0 {
+			break
+		}
+		n, enough := float64(p.most[i]), left/float64(c.takes[i][d])
+		if left -= n * float64(c.takes[i][d]); left <= 0 {
+			n = enough
+		}
+		use(i, n)
+	}
+	return max(left, 0)
+}
