@@ -2,7 +2,7 @@
 // whichever order they come: Fits. Its scores depend on its profile, and its queue on when each pod is evicted. A pod that found
 // no room would buy a machine in place of the one that went.
 //
-// It says yes only where that is proven, by either of two bounds, and no where neither proves it. Small and apart: consolidation
+// It says yes only where that is proven, and no in some worlds where it is so. Small and apart: consolidation
 // and scale-down ask the same question. It refuses to know nodes, and to search for a placing.
 package certain
 
@@ -145,7 +145,7 @@ func (c *closing) sort() {
 	}
 }
 
-// cheapest is what it costs to close a place, in parts of pods: by the cheapest dimension, and at least by its slots. It adds to used which pods do.
+// cheapest is what it costs at least to close a place: by the cheapest dimension, and by its slots. It adds to used which pods do, in parts of pods.
 func (c *closing) cheapest(p *place, used []float64) float64 {
 	slots := len(p.need) - 1
 	by, cost := 0, c.cost(p, 0)
@@ -158,30 +158,47 @@ func (c *closing) cheapest(p *place, used []float64) float64 {
 		by, cost = slots, x
 	}
 	if used != nil {
-		c.cover(p, by, func(i int, n float64) { used[i] += n })
+		c.cover(p, by, float64(p.need[by]), -1, 0, used)
 	}
 	return cost
 }
 
-func (c *closing) cost(p *place, d int) (sum float64) {
-	if left := c.cover(p, d, func(i int, n float64) { sum += n * c.price[i] }); left > 0 {
-		return never
+// cost is what it costs at least to close a place by a dimension. Of the load of which a part of a pod would do, one more
+// whole pod goes there, or none.
+func (c *closing) cost(p *place, d int) float64 {
+	need := float64(p.need[d])
+	sum, part, n := c.cover(p, d, need, -1, 0, nil)
+	if whole := math.Floor(n); part >= 0 && n > whole {
+		less, _, _ := c.cover(p, d, need, part, whole, nil)
+		more, _, _ := c.cover(p, d, need-(whole+1)*float64(c.takes[part][d]), part, 0, nil)
+		return max(sum, min(less, more+(whole+1)*c.price[part]))
 	}
 	return sum
 }
 
-// cover takes what a place needs of a dimension to be closed from the pods that cost least, and returns what is left.
-func (c *closing) cover(p *place, d int, use func(load int, n float64)) (left float64) {
-	left = float64(p.need[d])
+// cover takes what a place needs of a dimension to be closed from the pods that cost least, one load at most so often. It returns what they cost,
+// and the last load with how many of its pods go there, in parts.
+func (c *closing) cover(p *place, d int, left float64, one int, most float64, used []float64) (sum float64, last int, n float64) {
+	last = -1
 	for _, i := range c.order[d] {
 		if left <= 0 {
-			break
+			return sum, last, n
 		}
-		n, enough := float64(p.most[i]), left/float64(c.takes[i][d])
-		if left -= n * float64(c.takes[i][d]); left <= 0 {
+		takes := float64(c.takes[i][d])
+		last, n = i, float64(p.most[i])
+		if i == one {
+			n = most
+		}
+		enough := left / takes
+		if left -= n * takes; left <= 0 {
 			n = enough
 		}
-		use(i, n)
+		if sum += n * c.price[i]; used != nil {
+			used[i] += n
+		}
 	}
-	return max(left, 0)
+	if left > 0 {
+		return never, -1, 0
+	}
+	return sum, last, n
 }
