@@ -21,8 +21,8 @@ type Load struct {
 	Takes func(place int) bool
 }
 
-// Fits tells whether all pods find room. Rooms are the places. It costs the loads times the places up to enough room; where
-// room is scarce the square of the loads times the places, 30 times. It pays that with looks, and says no when these are used up.
+// Fits tells whether all pods find room. Rooms are the places. It costs the square of the loads times the places up to
+// enough room; where room is scarce, 30 times that. It pays that with looks, and says no when these are used up.
 func Fits(loads []Load, rooms [][]int64, look func(n int) bool) bool {
 	for i := range loads {
 		if !last(i, loads, rooms, look) {
@@ -62,7 +62,7 @@ func last(l int, loads []Load, rooms [][]int64, look func(n int) bool) bool {
 	c.sort()
 	var places []place
 	for k, room := range rooms {
-		if !look(1) {
+		if !look(len(loads)) {
 			return false
 		}
 		n := binpack.MaxFit(room, size)
