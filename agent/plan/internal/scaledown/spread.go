@@ -151,16 +151,15 @@ func (w *Planner) waitsInTurn(c *Candidate) string {
 		if w.likesWait(int(l.Class)) {
 			return fmt.Sprintf("%s of it can be bound only when its Node object is gone (nodeTaintsPolicy: Ignore), and others like them wait for a place now", round.Pods(int(l.N)))
 		}
-		if other := w.emptied(int(l.Class), c.Node); other != "" {
+		if other := w.emptied([]int{int(l.Class)}, c.Node); other != "" {
 			return fmt.Sprintf("%s of it can be bound only when its Node object is gone (nodeTaintsPolicy: Ignore), and that of %s first", round.Pods(int(l.N)), other)
 		}
 	}
-	for _, class := range w.lateClasses() {
-		if fit.CountsCordoned(&w.Snapshot.Classes[class], &n.Shape) {
-			if other := w.emptied(class, c.Node); other != "" {
-				return fmt.Sprintf("pods wait until the Node object of %s is gone, and their topology spread would count this node too (nodeTaintsPolicy: Ignore)", other)
-			}
-		}
+	counts := slices.DeleteFunc(slices.Clone(w.lateClasses()), func(class int) bool {
+		return !fit.CountsCordoned(&w.Snapshot.Classes[class], &n.Shape)
+	})
+	if other := w.emptied(counts, c.Node); other != "" {
+		return fmt.Sprintf("pods wait until the Node object of %s is gone, and their topology spread would count this node too (nodeTaintsPolicy: Ignore)", other)
 	}
 	return ""
 }
@@ -173,10 +172,12 @@ func (w *Planner) likesWait(class int) bool {
 	})
 }
 
-// emptied is a node beside but that is being removed or is marked in this round, and that a spread constraint of a class counts; empty: none.
-func (w *Planner) emptied(class, but int) cluster.NodeName {
+// emptied is the first node by name, beside one, that is being removed or is marked in this round, and that a spread
+// constraint of one of the classes counts; empty: there is none. It costs the nodes, and the classes for each that goes.
+func (w *Planner) emptied(classes []int, but int) cluster.NodeName {
 	for i := range w.Nodes {
-		if n := &w.Nodes[i]; i != but && (w.BeingRemoved(n) || slices.Contains(w.marked, i)) && fit.CountsCordoned(&w.Snapshot.Classes[class], &n.Shape) {
+		n := &w.Nodes[i]
+		if i != but && (w.BeingRemoved(n) || slices.Contains(w.marked, i)) && slices.ContainsFunc(classes, func(class int) bool { return fit.CountsCordoned(&w.Snapshot.Classes[class], &n.Shape) }) {
 			return n.Name
 		}
 	}
@@ -184,7 +185,8 @@ func (w *Planner) emptied(class, but int) cluster.NodeName {
 }
 
 // lateClasses are the classes of pods that wait until a Node object is gone: those of nodes that are marked in this round,
-// and those that kube-scheduler found no place for while nodes are being removed. It costs the pods that wait, once a round.
+// and those that kube-scheduler found no place for while nodes are being removed. Their order is that of the Snapshot: no
+// answer may depend on it. It costs the pods that wait, once a round.
 func (w *Planner) lateClasses() []int {
 	if !w.lateKnown {
 		w.lateKnown = true
