@@ -68,18 +68,12 @@ func (v *Solver) optionFor(g, limit int) *option {
 	if limit <= 0 || gr.Template.Unknown != "" {
 		return nil
 	}
-	pick := func(i int) int {
-		if !v.w.Demands[i].Buys {
-			return 0
-		}
-		return v.Solution.Left[i]
-	}
 	set := v.Partners(g)
 	if o := v.options[g]; o != nil && o.limit == limit && slices.Equal(o.set, set) && v.stands(o) {
 		o.found, o.places = v.changes, len(v.Solution.Bins)
 		return o
 	}
-	p, which := v.problemOf(v.takenBy(g), pick, v.Smallest(set), limit)
+	p, which := v.problemOf(v.takenBy(g), v.asks, v.Smallest(set), limit)
 	if len(p.Items) == 0 {
 		return nil
 	}
@@ -196,9 +190,26 @@ func (v *Solver) better(a, b *option) bool {
 // anyDemand tells whether any pod is left that machines may be bought for.
 func (v *Solver) anyDemand() bool {
 	for i := range v.w.Demands {
-		if k := &v.w.Demands[i]; k.Buys && !k.PerPod && v.Solution.Left[i] > 0 {
+		if !v.w.Demands[i].PerPod && v.asks(i) > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// takeFirst takes options for some demands before the others are looked at.
+func (v *Solver) takeFirst(first []bool) {
+	v.first = first
+	v.takeOptions()
+	v.first = nil
+	clear(v.done)
+	clear(v.options)
+}
+
+// asks is how many pods of demand i an option may be for.
+func (v *Solver) asks(i int) int {
+	if !v.w.Demands[i].Buys || v.first != nil && !v.first[i] {
+		return 0
+	}
+	return v.Solution.Left[i]
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
@@ -29,7 +28,7 @@ func (v *Solver) Partners(g int) []int {
 // matters where it lands: what spreads such pods is their own constraint.
 func (v *Solver) anyBound(g int) bool {
 	for i := range v.w.Demands {
-		if v.Solution.Left[i] > 0 && v.w.Demands[i].Buys && bound(&v.w.Snapshot.Classes[v.w.Demands[i].Class]) && v.fits(i, g) {
+		if v.Solution.Left[i] > 0 && v.w.Demands[i].Buys && topology.BeyondHosts(&v.w.Snapshot.Classes[v.w.Demands[i].Class]) && v.fits(i, g) {
 			return true
 		}
 	}
@@ -93,13 +92,4 @@ func (v *Solver) next(set []int, chosen int) int {
 		ga, gb := &v.w.Groups[a], &v.w.Groups[b]
 		return cmp.Or(cmp.Compare(ga.Size+ga.Grow+v.Solution.Grow[a], gb.Size+gb.Grow+v.Solution.Grow[b]), cmp.Compare(a, b))
 	})
-}
-
-// bound tells a pod to which it matters in which of several similar groups it lands.
-func bound(c *cluster.PodClass) bool {
-	wide := func(terms []cluster.PodTerm) bool {
-		return slices.ContainsFunc(terms, func(t cluster.PodTerm) bool { return t.TopologyKey != topology.KeyHostname })
-	}
-	return wide(c.PodAffinity) || wide(c.PodAntiAffinity) ||
-		slices.ContainsFunc(c.Spread, func(s cluster.Spread) bool { return s.TopologyKey != topology.KeyHostname })
 }

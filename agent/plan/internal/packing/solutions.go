@@ -45,11 +45,14 @@ func (w *Packer) compareSolutions(a, b *Solution) int {
 	return w.Compare(&x, &y)
 }
 
-// leastBought tries a few ways and takes the one that buys least: as if nothing had
+// leastBought is leastOf, with the pods first that are left there, where that helps more.
+func (w *Packer) leastBought() *Solution { return w.servesLeftFirst(w.leastOf()) }
+
+// leastOf tries a few ways and takes the one that buys least: as if nothing had
 // been reserved; with all upcoming machines filled together; with what was reserved; and with
 // the nodes that carry our mark, which pods may need back. A solution with marked nodes may not help fewer pods than
 // the same without.
-func (w *Packer) leastBought() *Solution {
+func (w *Packer) leastOf() *Solution {
 	best := w.SolveOnce(false, false)
 	if best.Bought()+best.Unplaced() == 0 {
 		return best
@@ -77,6 +80,38 @@ func (w *Packer) leastBought() *Solution {
 		}
 	}
 	return best
+}
+
+// servesLeftFirst solves again where pods are left although machines are bought that could take them: a group reached a limit
+// on its growth, full of pods that another group may help too. The pods that are left then choose first, and those that
+// are left in their place. Such a solution is taken where it leaves fewer pods, and of no demand more: without it a later round that
+// does not know these reservations, as after a restart, buys for pods whose machines are coming. It costs at most maxAttempts solves.
+func (w *Packer) servesLeftFirst(best *Solution) *Solution {
+	first := make([]bool, len(w.Demands))
+	for a, try := best, 0; try < maxAttempts && w.addLeft(first, a); try++ {
+		a = &w.solveVerified(false, func(v *Solver) bool { v.takeFirst(first); return true }).Solution
+		more := slices.ContainsFunc(w.allDemands(), func(i int) bool { return a.Left[i] > best.Left[i] })
+		if !more && a.Unplaced() < best.Unplaced() {
+			return a
+		}
+	}
+	return best
+}
+
+// addLeft adds the demands of which a solution leaves pods that machines could take which it buys, and tells whether it found one.
+// It costs the demands by the groups.
+func (w *Packer) addLeft(first []bool, a *Solution) (any bool) {
+	for g, n := range a.Grow {
+		if n == 0 {
+			continue
+		}
+		for _, i := range w.NewSolver(false).takenBy(g) {
+			if a.Left[i] > 0 && w.Demands[i].Buys && !first[i] {
+				first[i], any = true, true
+			}
+		}
+	}
+	return any
 }
 
 // NeedsLess tells whether a solution buys less than another and helps no fewer pods than a plain

@@ -61,6 +61,7 @@ type Solver struct {
 	Solution     Solution
 	upcoming     []int // machines by group that are upcoming and still empty
 	done         []bool
+	first        []bool           // by demand: the only ones that options are for now; nil: all
 	on           []binpack.Bins   // by demand: see mayGo
 	asked        []int            // by demand: how many of the places in its domain on is of
 	places       [][]int          // by domain; 0: all
@@ -263,21 +264,22 @@ func (v *Solver) solve() {
 		return
 	}
 	for range 2 { // a second time for what a group had no machine left for when it was its turn
-		for {
-			best := v.pick()
-			if best == nil {
-				break
-			}
-			v.done[best.group] = true
-			v.applyOption(best)
-			v.options[best.group] = nil // it takes much memory, and stands no more
-		}
+		v.takeOptions()
 		if v.Solution.Unplaced() == 0 {
 			return
 		}
 		clear(v.done)
 	}
 	v.placeOnExisting(left, false)
+}
+
+// takeOptions takes the best option of each group, one after the other, until none is left.
+func (v *Solver) takeOptions() {
+	for best := v.pick(); best != nil; best = v.pick() {
+		v.done[best.group] = true
+		v.applyOption(best)
+		v.options[best.group] = nil // it takes much memory, and stands no more
+	}
 }
 
 // keepReservations keeps reservations: pods that were counted on a group's upcoming machines stay

@@ -29,7 +29,7 @@ func (w *Packer) stranding() []bool {
 				continue
 			}
 			if empty[key] == nil {
-				empty[key] = w.emptyDomains(key)
+				empty[key] = topology.EmptyDomains(w.State, key)
 			}
 			for _, groups := range empty[key] {
 				if !w.usable(c, groups) {
@@ -39,25 +39,6 @@ func (w *Packer) stranding() []bool {
 		}
 	}
 	w.strandingGroups = out
-	return out
-}
-
-// emptyDomains are the groups by the value of a topology key that no node and no upcoming machine has.
-func (w *Packer) emptyDomains(key string) map[string][]int {
-	out := make(map[string][]int)
-	for g := range w.Groups {
-		if value, has := w.Groups[g].Template.Labels[key]; has && w.Groups[g].Template.Unknown == "" {
-			out[value] = append(out[value], g)
-		}
-	}
-	for n := range w.Nodes {
-		delete(out, w.Nodes[n].Shape.Labels[key])
-	}
-	for g := range w.Groups {
-		if gr := &w.Groups[g]; gr.Upcoming+gr.Grow > 0 {
-			delete(out, gr.Template.Labels[key])
-		}
-	}
 	return out
 }
 
