@@ -17,7 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/internal/flight"
 )
 
-var keep = flag.String("keep", "", "write the world of someWorld's two seeds (A,B) to testdata/worlds, where TestFoundWorlds finds it")
+var keep = flag.String("keep", "", "write the world of someWorld's two seeds (A,B), or of replaceWorld's (replace:A,B), to testdata/worlds, where TestFoundWorlds finds it")
 
 // fileOf is where a world is kept, in the flight recorder's format: what `status --record` has
 // written of a cluster can be put there as it is.
@@ -26,21 +26,26 @@ func fileOf(name string) string { return filepath.Join("testdata/worlds", name+"
 // TestFoundWorlds holds the worlds in which something was once found against everything that
 // must always be true. They are kept as data: another draw in someWorld makes other worlds of
 // all seeds. A fuzzing worker writes two seeds to testdata/fuzz/FuzzDecide;
-// `go test ./agent/plan -run TestFoundWorlds -keep A,B` makes a world of them.
+// `go test ./agent/plan -run TestFoundWorlds -keep A,B` makes a world of them; FuzzDecide also draws replaceWorld: -keep replace:A,B.
 func TestFoundWorlds(t *testing.T) {
 	if *keep != "" {
 		var a, b uint64
-		if _, err := fmt.Sscanf(*keep, "%d,%d", &a, &b); err != nil {
-			t.Fatalf("-keep %s: write two seeds: A,B", *keep)
+		seeds, replace := strings.CutPrefix(*keep, "replace:")
+		if _, err := fmt.Sscanf(seeds, "%d,%d", &a, &b); err != nil {
+			t.Fatalf("-keep %s: write two seeds: A,B or replace:A,B", *keep)
 		}
-		s, m, p := someWorld(rand.New(rand.NewPCG(a, b)))
-		writeRounds(t, fileOf(fmt.Sprintf("%d-%d", a, b)), flight.Round{Format: flight.Format, At: s.Now, Snapshot: s, Memory: text(t, m), Policy: text(t, p)})
+		world, name := someWorld, fmt.Sprintf("%d-%d", a, b)
+		if replace {
+			world, name = replaceWorld, "replace-"+name
+		}
+		s, m, p := world(rand.New(rand.NewPCG(a, b)))
+		writeRounds(t, fileOf(name), flight.Round{Format: flight.Format, At: s.Now, Snapshot: s, Memory: text(t, m), Policy: text(t, p)})
 	}
 	if seeds, _ := filepath.Glob("testdata/fuzz/FuzzDecide/*"); len(seeds) > 0 {
 		t.Errorf("%v are seeds, not worlds: keep what they draw (-keep A,B) and remove them", seeds)
 	}
 	files, err := filepath.Glob(fileOf("*"))
-	if err != nil || len(files) < 43 {
+	if err != nil || len(files) < 47 {
 		t.Fatalf("%d worlds, %v", len(files), err)
 	}
 	for i, file := range files {
