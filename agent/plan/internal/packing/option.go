@@ -73,7 +73,7 @@ func (v *Solver) optionFor(g, limit int) *option {
 		o.found, o.places = v.changes, len(v.Solution.Bins)
 		return o
 	}
-	p, which := v.problemOf(v.takenBy(g), v.asks, v.Smallest(set), limit)
+	p, which := v.problemOf(v.takenBy(g), v.demanded, v.Smallest(set), limit)
 	if len(p.Items) == 0 {
 		return nil
 	}
@@ -190,7 +190,7 @@ func (v *Solver) better(a, b *option) bool {
 // anyDemand tells whether any pod is left that machines may be bought for.
 func (v *Solver) anyDemand() bool {
 	for i := range v.w.Demands {
-		if !v.w.Demands[i].PerPod && v.asks(i) > 0 {
+		if !v.w.Demands[i].PerPod && v.demanded(i) > 0 {
 			return true
 		}
 	}
@@ -206,8 +206,8 @@ func (v *Solver) takeFirst(first []bool) {
 	clear(v.options)
 }
 
-// asks is how many pods of demand i an option may be for.
-func (v *Solver) asks(i int) int {
+// demanded is how many pods of demand i an option may be for.
+func (v *Solver) demanded(i int) int {
 	if !v.w.Demands[i].Buys || v.first != nil && !v.first[i] {
 		return 0
 	}
