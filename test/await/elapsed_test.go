@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestPatience: a host with other work is waited for four times as long as an idle one, and no longer.
-func TestPatience(t *testing.T) {
+// TestElapsed: a host with other work is waited for four times as long as an idle one, and no longer.
+func TestElapsed(t *testing.T) {
 	for _, c := range []struct{ wall, stalled, want time.Duration }{
 		{4 * time.Minute, 0, 4 * time.Minute}, {16 * time.Minute, 16 * time.Minute, 4 * time.Minute}, {8 * time.Minute, 4 * time.Minute, 5 * time.Minute},
 		{time.Minute, time.Hour, 15 * time.Second}, {time.Minute, -time.Hour, time.Minute},

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// patience is the time that a wait has taken.
-type patience struct {
+// elapsed is the time that a wait has taken.
+type elapsed struct {
 	began   time.Time
 	stalled time.Duration
 }
 
-func begin() patience { return patience{time.Now(), stalled()} }
+func begin() elapsed { return elapsed{time.Now(), stalled()} }
 
 // over tells that the wait is taken for a hang.
-func (p patience) over() bool {
+func (p elapsed) over() bool {
 	wall := time.Since(p.began)
 	return wall > Limit && counted(wall, stalled()-p.stalled) > Limit
 }
