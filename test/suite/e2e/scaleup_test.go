@@ -136,6 +136,23 @@ func (s *scene) remove(name string) {
 	_ = s.client.AppsV1().Deployments("default").Delete(s.t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &p})
 }
 
+// waiting counts the pods of a deployment that kube-scheduler has found no place for.
+func (s *scene) waiting(name string) (n int) {
+	s.t.Helper()
+	pods, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{LabelSelector: "app=" + name})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range pods.Items {
+		if slices.ContainsFunc(pods.Items[i].Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
+		}) {
+			n++
+		}
+	}
+	return n
+}
+
 func (s *scene) runs(name string, n int) time.Duration {
 	s.t.Helper()
 	return s.until(fmt.Sprintf("%s: %d Running", name, n), func() bool { return s.running(name) == n })
@@ -193,13 +210,17 @@ func TestScaleUpCases(t *testing.T) {
 
 // mixedBurst: several deployments at once are one call of the fewest machines, as an
 // exhaustive search finds them, or of one more: the scheduler places pods one by one and
-// leaves some on the tightest packing, so that the purchase is judged by what it binds.
+// leaves some on the tightest packing, so that the purchase is judged by what it binds. The group comes when all pods wait: on a
+// busy host the agent would decide between two deployments.
 func mixedBurst(s *scene) {
-	s.pool(pool{name: "mixed", max: 30})
 	sizes, counts := [][2]int{{1900, 1024}, {1300, 3072}, {600, 512}, {100, 9216}}, []int{5, 6, 8, 4}
 	for i, n := range counts {
 		s.putOn(fmt.Sprintf("mixed-%d", i), "mixed", n, fmt.Sprintf("%dm", sizes[i][0]), fmt.Sprintf("%dMi", sizes[i][1]))
 	}
+	for i, n := range counts {
+		s.until(fmt.Sprintf("mixed-%d: %d wait", i, n), func() bool { return s.waiting(fmt.Sprintf("mixed-%d", i)) == n })
+	}
+	s.pool(pool{name: "mixed", max: 30})
 	for i, n := range counts {
 		s.runs(fmt.Sprintf("mixed-%d", i), n)
 	}
