@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -116,16 +115,6 @@ var mistakes = []struct {
 			other = set[r.IntN(len(set))]
 		}
 		return append([]string{given(c, f.Name), given(c, other)}, arguments[c.Name()]...), " exclude each other: give one of them"
-	}},
-	{"twice", func(r *rand.Rand, c *cobra.Command) ([]string, string) {
-		f := drawFlag(r, c, func(f *pflag.Flag) bool {
-			return f.Annotations["autoscaler-agent/words"] == nil && slices.Contains([]string{"string", "bool", "format", "version", "file"}, f.Value.Type())
-		})
-		if f == nil {
-			return nil, ""
-		}
-		second := map[string]string{"bool": "false", "format": "yaml", "version": "v1.35.1"}[f.Value.Type()]
-		return append([]string{given(c, f.Name), "--" + f.Name + "=" + cmp.Or(second, "other")}, arguments[c.Name()]...), " before: give it once"
 	}},
 	{"control character", func(r *rand.Rand, c *cobra.Command) ([]string, string) {
 		f := drawFlag(r, c, func(f *pflag.Flag) bool {

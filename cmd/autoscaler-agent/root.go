@@ -65,7 +65,6 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 	for _, command := range tagged {
 		root.AddCommand(command())
 	}
-	flagvalue.Once(root)
 	return root
 }
 

@@ -14,7 +14,7 @@ import (
 
 // judged are the types of this package whose Set judges an empty value: several values have no
 // text of their own, and empty amounts reserve nothing.
-var judged = append([]string{"amounts"}, several...)
+var judged = []string{"amounts", "label", "pair", "taint"}
 
 // Empty names a flag that is given without a value, as a shell variable that is not set
 // leaves it: what the flag says would be missed later, where nobody knows of the flag.

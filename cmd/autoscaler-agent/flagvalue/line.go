@@ -73,11 +73,7 @@ func Fault(c *cobra.Command, err error) string {
 	}
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		var cause error = wrong.Unwrap()
-		kind := wrong.GetFlag().Value.Type()
-		if _, again := errors.AsType[twice](cause); again {
-			kind = ""
-		}
-		switch kind { // what Go says of these helps nobody
+		switch wrong.GetFlag().Value.Type() { // what Go says of these helps nobody
 		case "bool":
 			cause = errors.New("write true or false")
 		case "duration":
