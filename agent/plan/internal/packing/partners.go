@@ -28,7 +28,7 @@ func (v *Solver) Partners(g int) []int {
 // matters where it lands: what spreads such pods is their own constraint.
 func (v *Solver) anyBound(g int) bool {
 	for i := range v.w.Demands {
-		if v.Solution.Left[i] > 0 && v.w.Demands[i].Buys && topology.BeyondHosts(&v.w.Snapshot.Classes[v.w.Demands[i].Class]) && v.fits(i, g) {
+		if v.Solution.Left[i] > 0 && v.w.Demands[i].Buys && topology.BeyondHosts(&v.w.Snapshot.Classes[v.w.Demands[i].Class]) && v.w.fits(i, g) {
 			return true
 		}
 	}
@@ -38,7 +38,7 @@ func (v *Solver) anyBound(g int) bool {
 // takesSame tells whether two groups take the same of the pods that are left.
 func (v *Solver) takesSame(g, o int) bool {
 	for i := range v.w.Demands {
-		if v.Solution.Left[i] > 0 && v.w.Demands[i].Buys && v.fits(i, g) != v.fits(i, o) {
+		if v.Solution.Left[i] > 0 && v.w.Demands[i].Buys && v.w.fits(i, g) != v.w.fits(i, o) {
 			return false
 		}
 	}

@@ -135,7 +135,7 @@ func (v *Solver) holds(g int, used []int64) bool {
 
 func (v *Solver) allFit(parts []binpack.Portion, which []int, g int) bool {
 	for _, t := range parts {
-		if !v.fits(which[t.Item], g) {
+		if !v.w.fits(which[t.Item], g) {
 			return false
 		}
 	}

@@ -105,7 +105,7 @@ func (w *Packer) addLeft(first []bool, a *Solution) (any bool) {
 		if n == 0 {
 			continue
 		}
-		for _, i := range w.NewSolver(false).takenBy(g) {
+		for _, i := range w.takenBy(g) {
 			if a.Left[i] > 0 && w.Demands[i].Buys && !first[i] {
 				first[i], any = true, true
 			}

@@ -111,22 +111,21 @@ func (w *Packer) IsOpen(n *round.Node, withMarked bool) bool {
 }
 
 // fits tells whether a group's machine takes a pod of demand i at all.
-func (v *Solver) fits(i, g int) bool {
-	empty, shape := v.w.Template(&v.w.Groups[g])
-	k := &v.w.Demands[i]
-	return v.w.item(k.Class).Fits(empty) && v.w.Topology.AllowsGroup(k, g) && v.w.Takes(k.Class, g, shape)
+func (w *Packer) fits(i, g int) bool {
+	empty, shape := w.Template(&w.Groups[g])
+	k := &w.Demands[i]
+	return w.item(k.Class).Fits(empty) && w.Topology.AllowsGroup(k, g) && w.Takes(k.Class, g, shape)
 }
 
 // takenBy lists the demands of which a group's machine takes a pod. It costs D once.
-func (v *Solver) takenBy(g int) []int {
-	w := v.w
+func (w *Packer) takenBy(g int) []int {
 	if w.taken == nil {
 		w.taken = make([][]int, len(w.Groups))
 	}
 	if w.taken[g] == nil {
 		w.taken[g] = []int{}
 		for i := range w.Demands {
-			if v.fits(i, g) {
+			if w.fits(i, g) {
 				w.taken[g] = append(w.taken[g], i)
 			}
 		}
@@ -318,7 +317,7 @@ func (v *Solver) Reserved(i, g int) int {
 
 func (v *Solver) keepReserved(g int, nodes bool) bool {
 	empty, _ := v.w.Template(&v.w.Groups[g])
-	p, which := v.problemOf(v.takenBy(g), func(i int) int { return v.Reserved(i, g) }, empty, v.upcoming[g])
+	p, which := v.problemOf(v.w.takenBy(g), func(i int) int { return v.Reserved(i, g) }, empty, v.upcoming[g])
 	if len(p.Items) == 0 {
 		return false
 	}
