@@ -104,15 +104,20 @@ func (s *scene) firstUnschedulable() <-chan time.Time {
 			if !ok || e.Type == watch.Deleted || old[p.Name] {
 				continue
 			}
-			for _, c := range p.Status.Conditions {
-				if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
-					out <- time.Now()
-					return
-				}
+			if unschedulable(p) {
+				out <- time.Now()
+				return
 			}
 		}
 	}()
 	return out
+}
+
+// unschedulable tells whether kube-scheduler has found no place for a pod.
+func unschedulable(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
+	})
 }
 
 // calls of an action that the cloud carried out.

@@ -144,9 +144,7 @@ func (s *scene) waiting(name string) (n int) {
 		s.t.Fatal(err)
 	}
 	for i := range pods.Items {
-		if slices.ContainsFunc(pods.Items[i].Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
-		}) {
+		if unschedulable(&pods.Items[i]) {
 			n++
 		}
 	}
