@@ -75,7 +75,7 @@ func readEnvFile(path string) ([]byte, error) {
 	return nil, fmt.Errorf("read environment file: %w (make it from agent.env.example, or name another with --env-file)", err)
 }
 
-// Readable is an error where the environment file cannot be read. What its lines say is not looked at.
+// Readable returns an error when the environment file cannot be read. It does not judge the lines.
 func Readable(envFile string) error {
 	_, err := readEnvFile(envFile)
 	return err

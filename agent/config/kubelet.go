@@ -57,7 +57,7 @@ func (a *Amounts) Decode(value string) error {
 	return nil
 }
 
-// names are those of a list that were read so far.
+// names are the names of a list that have been read.
 type names map[string]bool
 
 // once refuses a name that an item of the list repeats.

@@ -75,8 +75,8 @@ func checkOther(ctx context.Context, cfg config.Config, client *kube.Client) Fin
 	return f
 }
 
-// unasked is what the API server has not told. What it refuses lacks a right, and rbac.yaml is the remedy; an API server
-// that does not answer has another one.
+// unasked is the finding for a question that the API server has not answered. Where it refuses the question, a right is
+// missing and rbac.yaml is the remedy; where it does not answer at all, the remedy is another one.
 func unasked(level Level, about, what string, err error) Finding {
 	text, remedy := apierror.Explain(err)
 	return Finding{Level: level, About: about, Text: what + text, Remedy: remedy}

@@ -53,7 +53,7 @@ func named(err error, file string) error {
 // mostFaults is how many faults of one text are told: a file of another kind has one in each line.
 const mostFaults = 20
 
-// First are the first faults of a text, and how many more it has.
+// First returns the first faults of a text, and one fault more that tells how many it leaves out.
 func First(errs []error, more func(rest int) error) []error {
 	if rest := len(errs) - mostFaults; rest > 0 {
 		return append(errs[:mostFaults:mostFaults], more(rest))

@@ -76,7 +76,7 @@ func (s *Server) ServeMetrics(ctx context.Context, beat func()) error {
 	return serve(ctx, listener, s.metrics(), beat)
 }
 
-// questions are what ServeSocket answers.
+// questions leads each question of the socket to its answer.
 func (s *Server) questions() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.exposition())

@@ -16,9 +16,9 @@ type elapsed struct {
 func begin() elapsed { return elapsed{time.Now(), stalled()} }
 
 // over tells that the wait is taken for a hang.
-func (p elapsed) over() bool {
-	wall := time.Since(p.began)
-	return wall > Limit && counted(wall, stalled()-p.stalled) > Limit
+func (e elapsed) over() bool {
+	wall := time.Since(e.began)
+	return wall > Limit && counted(wall, stalled()-e.stalled) > Limit
 }
 
 // counted is the time that counts of a wait in which processes waited for a processor for so long.

@@ -32,14 +32,15 @@ func Fits(loads []Load, rooms [][]int64, look func(n int) bool) bool {
 	return look(0)
 }
 
-// place is one that a pod may go to, if the others leave it open. They close it by taking enough of one dimension, and then
-// have taken the room of all pods like it that had some: its slots, which are counted as one more dimension.
+// place is a place that has room for the last pod before the others come. They close it when they take so much of one dimension
+// that the last pod fits no more. A closed place has lost its slots, which are as many as pods of that size had room there; slots
+// count as one more dimension.
 type place struct {
 	need []int64 // by dimension, how much of it they have to take
 	most []int   // by load, how many of them go there at most
 }
 
-// closing are the pods that may close the places to another one, by load.
+// closing are the other pods, by load: those that come before the last one and may close its places.
 type closing struct {
 	n     []int
 	takes [][]int64 // by dimension, at most
@@ -176,8 +177,8 @@ func (c *closing) cost(p *place, d int) float64 {
 	return sum
 }
 
-// cover takes what a place needs of a dimension to be closed from the pods that cost least, one load at most so often. It returns what they cost,
-// and the last load with how many of its pods go there, in parts.
+// cover closes a place by one dimension with the cheapest pods first, and takes at most so many pods of the load one. It returns the
+// price, and the last load with how many of its pods it took, of which the last may be a part.
 func (c *closing) cover(p *place, d int, left float64, one int, most float64, used []float64) (sum float64, last int, n float64) {
 	last = -1
 	for _, i := range c.order[d] {

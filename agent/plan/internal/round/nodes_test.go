@@ -29,8 +29,7 @@ func (l *ledger) starting(n *cluster.Node) {
 
 var stateNames = map[NodeState]string{StateOut: "out", StateReady: "ready", StateUpcoming: "upcoming", StateMarked: "marked"}
 
-// TestStateOf: what the node n-1, which is a day old, is good for, why it has room for no pod, and whether its Node object will be gone
-// soon.
+// TestStateOf: the state of the node n-1, which is a day old; why pods get no room on it; and whether its Node object goes soon.
 func TestStateOf(t *testing.T) {
 	unready := func(l *ledger, n *cluster.Node, age time.Duration) {
 		n.Ready, n.Created = cluster.StatusFalse, l.ago(age)

@@ -39,7 +39,7 @@ type Planner struct {
 	marked        []int              // nodes that this round has marked
 	before        []int64            // see noteRooms
 	going         []int              // nodes that are being removed, see noteGoing
-	moving        int                // of these, nodes whose pods have to move
+	moving        int                // how many of them have pods that must move
 	refused       int                // see mostUncertain
 	orders        []order            // nodes in whose place a machine is ordered
 	late          []int              // see lateClasses

@@ -34,7 +34,7 @@ func (w *Planner) takeBack(i int, g *round.Group, c *round.DrainPlan, deadline t
 	return true
 }
 
-// calledOff says by whose word a node is not to go any more: the operator's, the cloud's, or of who asked for its removal; empty: it is to go.
+// calledOff says why the operator, the cloud, or the reason of its removal asks no more that a node goes; empty: it is to go.
 func (w *Planner) calledOff(i int, g *round.Group) string {
 	n := &w.Nodes[i]
 	by := markedBy(n.Node)
