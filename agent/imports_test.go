@@ -47,7 +47,7 @@ var layers = map[string]layer{
 	"agent/plan/internal/contents":       {pure: true, house: []string{"agent/cluster", "agent/plan/internal/round"}},
 	"agent/plan/internal/exchange":       {pure: true},
 	"agent/plan/internal/judge":          {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/budget", "agent/plan/internal/schedsim", "agent/plan/internal/topology", "agent/plan/internal/packing", "agent/plan/internal/contents", "agent/plan/internal/exchange"}},
-	"agent/plan/internal/patience":       {pure: true, house: []string{"agent/binpack", "agent/cluster", "agent/plan/internal/packing", "agent/plan/internal/round"}},
+	"agent/plan/internal/patience":       {pure: true, house: []string{"agent/binpack", "agent/cluster", "agent/plan/internal/growth", "agent/plan/internal/packing", "agent/plan/internal/round"}},
 	"agent/plan/internal/scaleup":        {pure: true, house: []string{"agent/plan/internal/patience", "agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round", "agent/plan/internal/topology", "agent/plan/internal/packing", "agent/plan/internal/judge"}},
 	"agent/plan/internal/disruption":     {pure: true, house: []string{"agent/cluster", "agent/decision", "internal/schedule", "agent/plan/internal/growth", "agent/plan/internal/round"}},
 	"agent/plan/internal/reap":           {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},

@@ -73,7 +73,7 @@ func (v *Solver) optionFor(g, limit int) *option {
 		o.found, o.places = v.changes, len(v.Solution.Bins)
 		return o
 	}
-	p, which := v.problemOf(v.w.takenBy(g), v.demanded, v.Smallest(set), limit)
+	p, which := v.problemOf(v.w.TakenBy(g), v.demanded, v.Smallest(set), limit)
 	if len(p.Items) == 0 {
 		return nil
 	}

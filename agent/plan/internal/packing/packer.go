@@ -21,7 +21,7 @@ type Packer struct {
 	strandingGroups []bool         // see stranding; nil: not asked yet
 	roomyNodes      []int          // what nodesWithRoom found; nil: not asked yet
 	everyDemand     []int          // see allDemands
-	taken           [][]int        // by group: see takenBy; nil: not asked yet
+	taken           [][]int        // by group: see TakenBy; nil: not asked yet
 }
 
 // New begins a round.

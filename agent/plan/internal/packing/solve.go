@@ -117,8 +117,8 @@ func (w *Packer) fits(i, g int) bool {
 	return w.item(k.Class).Fits(empty) && w.Topology.AllowsGroup(k, g) && w.Takes(k.Class, g, shape)
 }
 
-// takenBy lists the demands of which a group's machine takes a pod. It costs D once.
-func (w *Packer) takenBy(g int) []int {
+// TakenBy lists the demands of which a group's machine takes a pod. It costs D once.
+func (w *Packer) TakenBy(g int) []int {
 	if w.taken == nil {
 		w.taken = make([][]int, len(w.Groups))
 	}
@@ -317,7 +317,7 @@ func (v *Solver) Reserved(i, g int) int {
 
 func (v *Solver) keepReserved(g int, nodes bool) bool {
 	empty, _ := v.w.Template(&v.w.Groups[g])
-	p, which := v.problemOf(v.w.takenBy(g), func(i int) int { return v.Reserved(i, g) }, empty, v.upcoming[g])
+	p, which := v.problemOf(v.w.TakenBy(g), func(i int) int { return v.Reserved(i, g) }, empty, v.upcoming[g])
 	if len(p.Items) == 0 {
 		return false
 	}

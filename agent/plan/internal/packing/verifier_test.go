@@ -57,7 +57,7 @@ func TestTakenBy(t *testing.T) {
 		v := drawnPacker(rand.New(rand.NewPCG(seed, 0x52))).NewSolver(false)
 		for g := range v.w.Groups {
 			for i := range v.w.Demands {
-				if slices.Contains(v.w.takenBy(g), i) != v.w.fits(i, g) {
+				if slices.Contains(v.w.TakenBy(g), i) != v.w.fits(i, g) {
 					t.Fatalf("seed %d: demand %d and group %d", seed, i, g)
 				}
 			}

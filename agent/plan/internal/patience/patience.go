@@ -19,6 +19,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
@@ -45,6 +46,9 @@ func Hold(p *packing.Packer, a *packing.Solution) []Wait {
 	if slices.ContainsFunc(a.Bins, func(b packing.Bin) bool { return b.Fresh && keepsHeadroom(p, &b) }) {
 		return nil // pods that wait would use a machine that comes to be kept free
 	}
+	if reachesLimit(p, a) {
+		return nil // the next round would buy for the pods that are left what this one does not
+	}
 	h := holder{Packer: p, waiting: waiting(p.State, a), held: make([]int, len(p.Demands))}
 	for i := range p.Groups {
 		if price := p.Groups[i].Price; price > 0 && (h.least == 0 || price < h.least) {
@@ -53,9 +57,14 @@ func Hold(p *packing.Packer, a *packing.Solution) []Wait {
 	}
 	var out []packing.Bin
 	a.Bins = slices.DeleteFunc(a.Bins, func(b packing.Bin) bool {
-		if !h.may(&b) || h.until(&b, h.ofAll) == 0 {
+		if !h.may(&b) {
 			return false
 		}
+		until := h.until(&b, h.ofAll)
+		if h.Reached(until) {
+			return false
+		}
+		h.WakeAt(until)
 		out = append(out, b)
 		h.hold(a, &b)
 		return true
@@ -102,6 +111,19 @@ func keepsHeadroom(p *packing.Packer, b *packing.Bin) bool {
 	return b.Headroom != nil || slices.ContainsFunc(b.Portions, func(t binpack.Portion) bool { return p.Demands[t.Item].Headroom != "" })
 }
 
+// reachesLimit tells whether a purchase leaves pods that a machine more of some group would take, and a limit allows none. Others wait for
+// what is bought then, so no machine stays little filled for long. It costs the groups and the pods that are left, and where the whole cluster
+// has limits the groups squared.
+func reachesLimit(p *packing.Packer, a *packing.Solution) bool {
+	left := func(i int) bool { return p.Demands[i].Buys && a.Left[i] > 0 }
+	for g := range p.Groups {
+		if p.Groups[g].CanGrow() && slices.ContainsFunc(p.TakenBy(g), left) && growth.Beside(p.State, a.Grow, g) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // may tells whether a machine is a new one that can be held.
 func (h *holder) may(b *packing.Bin) bool {
 	return b.Node < 0 && b.Fresh && len(b.Portions) > 0 && !slices.ContainsFunc(b.Portions, func(t binpack.Portion) bool {
@@ -110,45 +132,63 @@ func (h *holder) may(b *packing.Bin) bool {
 	})
 }
 
-// ofAll and ofHeld are how long a pod of a demand has waited in the mean of all its pods, or of those whose machine is held, and when the
-// oldest of these was made. Pods that are still to be made have not waited.
-func (h *holder) ofAll(i int) (mean float64, first time.Time) {
+// ofAll and ofHeld are the pods of a demand whose waiting counts, of n: all that wait, or the youngest, as many as machines are held for.
+// The rest of n is still to be made, and has not waited.
+func (h *holder) ofAll(i int) (pods []*cluster.Pod, n int) {
 	k := &h.Demands[i]
-	return h.mean(k.Class, len(h.waiting[k.Class])+k.Expected, k.Expected)
+	return h.waiting[k.Class], len(h.waiting[k.Class]) + k.Expected
 }
 
-func (h *holder) ofHeld(i int) (mean float64, first time.Time) {
+func (h *holder) ofHeld(i int) (pods []*cluster.Pod, n int) {
 	k := &h.Demands[i]
-	return h.mean(k.Class, h.held[i], k.Expected)
+	all := h.waiting[k.Class]
+	return all[len(all)-min(max(h.held[i]-k.Expected, 0), len(all)):], h.held[i]
 }
 
-// mean is that of the last n pods of a class, of which some are still to be made.
-func (h *holder) mean(class, n, missing int) (mean float64, first time.Time) {
-	pods := h.waiting[class]
-	if len(pods) == 0 || n == 0 {
-		return 0, h.Now
+// until is the moment, in whole seconds, from which on a new machine is worth buying, when its pods have waited as long together as the
+// machine is worth. It depends on when the pods were made and not on when that is asked: an answer that the Engine gives again stays true.
+func (h *holder) until(b *packing.Bin, waited func(i int) (pods []*cluster.Pod, n int)) time.Time {
+	base, sum, rate, most := h.Now, 0.0, 0.0, h.Policy.Patience
+	for x, t := range b.Portions {
+		pods, n := waited(t.Item)
+		all := h.waiting[h.Demands[t.Item].Class]
+		if x == 0 {
+			base = h.made(all[0])
+		}
+		share := float64(t.N) / float64(n)
+		for _, pod := range pods {
+			sum += share * h.made(pod).Sub(base).Seconds()
+		}
+		rate += share * float64(len(pods))
+		first := h.made(all[len(all)-max(len(pods), 1)])
+		if limit := first.Add(h.Policy.Patience).Sub(base); x == 0 || limit < most {
+			most = limit
+		}
 	}
-	youngest := pods[len(pods)-min(max(n-missing, 0), len(pods)):]
-	for _, pod := range youngest {
-		mean += max(h.Now.Sub(pod.Created.Time()).Seconds(), 0)
+	left := most
+	if worth := h.worth(b) + sum; worth < rate*most.Seconds() {
+		left = time.Duration(worth / rate * float64(time.Second))
 	}
-	first = pods[len(pods)-max(len(youngest), 1)].Created.Time()
-	return mean / float64(n), first
+	return base.Add(left + time.Second - 1).Truncate(time.Second)
 }
 
-// until is for how long a new machine is not worth buying, in whole seconds.
-func (h *holder) until(b *packing.Bin, waited func(i int) (mean float64, first time.Time)) time.Duration {
-	pods, sum, most := 0, 0.0, h.Policy.Patience
-	for _, t := range b.Portions {
-		mean, first := waited(t.Item)
-		pods, sum, most = pods+t.N, sum+float64(t.N)*mean, min(most, first.Add(h.Policy.Patience).Sub(h.Now))
+// made is when a pod was made. One that was made later than now, by a clock that is ahead, begins to wait now.
+func (h *holder) made(pod *cluster.Pod) time.Time {
+	if t := pod.Created.Time(); !t.After(h.Now) {
+		return t
 	}
+	h.Uncacheable = true
+	return h.Now
+}
+
+// worth is for how many seconds one pod waits for a machine, or several together: for Policy.Patience, by the share of it that stays empty and
+// by its price.
+func (h *holder) worth(b *packing.Bin) float64 {
 	worth := (1 - h.fill(b)) * h.Policy.Patience.Seconds()
 	if price := h.Groups[b.Group].Price; price > 0 {
 		worth *= price / h.least
 	}
-	left := time.Duration(min((worth-sum)/float64(pods), most.Seconds()) * float64(time.Second))
-	return max(left+time.Second-1, 0).Truncate(time.Second)
+	return worth
 }
 
 // fill is the share of a machine that is used, of the resource of which most is.
@@ -187,7 +227,7 @@ func (h *holder) waits(bins []packing.Bin) (out []Wait) {
 	}
 	for x := range bins {
 		b := &bins[x]
-		until := h.Now.Add(h.until(b, h.ofHeld)).Truncate(time.Second)
+		until := h.until(b, h.ofHeld)
 		h.WakeAt(until)
 		for _, t := range b.Portions {
 			w := &out[t.Item]

@@ -69,16 +69,42 @@ func TestHold(t *testing.T) {
 		"a full machine and one that is not":      {func() *held { return newRound(0, 0, 0, 0, 0) }, 90 * s, 1, 1},
 		"a clock that is behind the API server's": {func() *held { return newRound(-time.Hour) }, 90 * s, 1, 0},
 		"no price": {func() *held { return newRound(0).group(func(g *cluster.NodeGroup) { g.Price = 0 }) }, 90 * s, 1, 0},
-		"a machine at twice the price of the cheapest one":   {func() *held { return newRound(0, 0).beside(0.05) }, 60 * s, 2, 0},
-		"at ten times the price a pod waits for two minutes": {func() *held { return newRound(0, 30*s).beside(0.01) }, 90 * s, 2, 0},
-		"pods of the system's own priority":                  {func() *held { return newRound(0).class(func(c *cluster.PodClass) { c.Priority = 2_000_000_000 }) }, 0, 0, 1},
-		"the machine of an earlier order is missing":         {func() *held { return newRound(85*s, 85*s).ordered() }, 0, 0, 1},
-		"pods that are to be made have not waited":           {func() *held { return newRound(20 * s).missing(1) }, 20 * s, 2, 0},
+		"a machine at twice the price of the cheapest one":         {func() *held { return newRound(0, 0).beside(0.05) }, 60 * s, 2, 0},
+		"at ten times the price a pod waits for two minutes":       {func() *held { return newRound(0, 30*s).beside(0.01) }, 90 * s, 2, 0},
+		"pods of the system's own priority":                        {func() *held { return newRound(0).class(func(c *cluster.PodClass) { c.Priority = 2_000_000_000 }) }, 0, 0, 1},
+		"the machine of an earlier order is missing":               {func() *held { return newRound(85*s, 85*s).ordered() }, 0, 0, 1},
+		"a limit leaves a pod that would take the machine's place": {func() *held { return newRound(0, 0).large().group(func(g *cluster.NodeGroup) { g.Max = 1 }) }, 0, 0, 1},
+		"no limit leaves a pod":                                    {func() *held { return newRound(0, 0).large() }, 48 * s, 2, 0},
+		"pods that are to be made have not waited":                 {func() *held { return newRound(20 * s).missing(1) }, 40 * s, 2, 0},
 	} {
 		if wait, pods, machines := c.round().decide(); wait != c.wait || pods != c.pods || machines != c.machines {
 			t.Errorf("%s: %d pods wait for %s, and %d machines are bought; by hand %d, %s, %d", name, pods, wait, machines, c.pods, c.wait, c.machines)
 		}
 	}
+}
+
+// TestUntilIsAMoment: however much later the same pods are looked at, their machine is held until the same moment; the Engine gives such an
+// answer again without working it out.
+func TestUntilIsAMoment(t *testing.T) {
+	for name, of := range map[string]func() *held{
+		"two pods":                func() *held { return newRound(0, 40*time.Second) },
+		"one that is to be made":  func() *held { return newRound(20 * time.Second).missing(1) },
+		"part of a second is due": func() *held { return newRound(0, 0).beside(0.0700001) },
+	} {
+		first, _, _ := of().decide()
+		for _, later := range []time.Duration{time.Millisecond, 700 * time.Millisecond, time.Second, 1900 * time.Millisecond, 7 * time.Second} {
+			h := of()
+			h.s.Now = now.Add(later)
+			if wait, pods, _ := h.decide(); wait != first || pods == 0 {
+				t.Errorf("%s: until %s, and %s later until %s", name, first, later, wait)
+			}
+		}
+	}
+}
+
+// large makes the pods so large that a machine takes one, and is 60 % full.
+func (h *held) large() *held {
+	return h.class(func(c *cluster.PodClass) { c.Requests.MilliCPU = 1200 })
 }
 
 func (h *held) group(change func(g *cluster.NodeGroup)) *held {
