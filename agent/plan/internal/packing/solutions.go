@@ -105,7 +105,7 @@ func (w *Packer) addLeft(first []bool, a *Solution) (any bool) {
 		if n == 0 {
 			continue
 		}
-		for _, i := range w.takenBy(g) {
+		for _, i := range w.TakenBy(g) {
 			if a.Left[i] > 0 && w.Demands[i].Buys && !first[i] {
 				first[i], any = true, true
 			}
@@ -120,9 +120,9 @@ func (a *Solution) NeedsLess(than, plain *Solution) bool {
 	return a.Unplaced() <= plain.Unplaced() && a.Bought() < than.Bought() || a.Unplaced() < than.Unplaced() && a.Bought() <= than.Bought()
 }
 
-// fillsUpcoming looks for a solution that buys nothing at all after a restart, where the agent does not know for which pods the
+// fillsUpcoming looks for a solution that buys less after a restart, where the agent does not know for which pods the
 // upcoming machines were bought: machines of several sizes may have been bought for one purpose, so that all are filled
-// together, the large ones first or the small ones. A solution that would buy, even if less, is not taken.
+// together, the large ones first or the small ones, before the expander chooses.
 func (w *Packer) fillsUpcoming(best *Solution, withMarked bool) *Solution {
 	if best.Bought() == 0 || len(w.Next.OrphanedUpcoming) == 0 {
 		return best
@@ -134,11 +134,11 @@ func (w *Packer) fillsUpcoming(best *Solution, withMarked bool) *Solution {
 		}
 	}
 	slices.SortStableFunc(groups, func(a, b int) int { return cmp.Compare(w.Groups[a].SizeCost(), w.Groups[b].SizeCost()) })
-	for range 2 {
+	for try := 0; try < 2 && best.Bought() > 0; try++ {
 		slices.Reverse(groups)
 		v := w.solveVerified(withMarked, func(v *Solver) bool { v.openUpcoming(groups); return true })
-		if v.Solution.Bought() == 0 && v.Solution.Unplaced() <= best.Unplaced() {
-			return &v.Solution
+		if v.Solution.Bought() < best.Bought() && v.Solution.Unplaced() <= best.Unplaced() {
+			best = &v.Solution
 		}
 	}
 	return best
