@@ -120,6 +120,8 @@ type Memory struct {
 	Short map[cluster.GroupID]time.Time `json:"short,omitempty"`
 	// BurstOrdered is when machines were last ordered for a burst of pods, while that counts.
 	BurstOrdered time.Time `json:"burstOrdered,omitzero"`
+	// LittleFilled is when a machine was last bought that would have been worth a wait for more pods (rule U30).
+	LittleFilled time.Time `json:"littleFilled,omitzero"`
 	// Unlooked are the nodes that the last round had no steps left for: this one begins with
 	// them. Sorted.
 	Unlooked []cluster.NodeName `json:"unlooked,omitempty"`

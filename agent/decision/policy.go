@@ -108,7 +108,7 @@ type Policy struct {
 	ExpendablePodsCutoff        int32                     `split_words:"true" default:"-10" range:"any" desc:"Pods of a lower priority bring no machine and keep none."`
 	NewPodDelay                 time.Duration             `split_words:"true" default:"0s" desc:"Age before which no machine is bought for a pod."`
 	BurstHold                   time.Duration             `split_words:"true" default:"15s" desc:"How long the pods that come after the first purchase of a burst may wait to be bought for together; 0s: not at all."`
-	Patience                    time.Duration             `default:"0s" desc:"How long a pod may wait for others so that the machine bought for them is fuller (rule U30); 0s: not at all."`
+	Patience                    time.Duration             `default:"1m" desc:"How long a pod may wait, where pods come one by one, so that the machine bought for them is fuller (rule U30); 0s: not at all."`
 	MaxNodeProvisionTime        time.Duration             `split_words:"true" default:"15m" range:"1s.." desc:"How long an instance may take to become a Node before it is ended, and a young Node to become what its template says."`
 	MaxNodeStartupTime          time.Duration             `split_words:"true" default:"15m" desc:"How long a new Node may take to become Ready before it counts as unready."`
 	StartupTaints               []string                  `split_words:"true" desc:"Keys of taints that young nodes lose by themselves and that no template has, whoever sets them, comma-separated."`

@@ -117,12 +117,13 @@ func equalMemory(a, b decision.Memory) bool {
 			return x.Group == y.Group && x.Cause == y.Cause && x.Step == y.Step && x.Text == y.Text && x.Until.Equal(y.Until) && x.Last.Equal(y.Last)
 		}) &&
 		equalMaps(a.Unregistered, b.Unregistered, byTime) && equalMaps(a.Draining, b.Draining, byTime) &&
-		equalMaps(a.Deleted, b.Deleted, byTime) && equalMaps(a.Short, b.Short, byTime) && a.ScaleDownAfter.Equal(b.ScaleDownAfter) && a.BurstOrdered.Equal(b.BurstOrdered)
+		equalMaps(a.Deleted, b.Deleted, byTime) && equalMaps(a.Short, b.Short, byTime) && a.ScaleDownAfter.Equal(b.ScaleDownAfter) && a.BurstOrdered.Equal(b.BurstOrdered) &&
+		a.LittleFilled.Equal(b.LittleFilled)
 	for _, m := range []*decision.Memory{&a, &b} {
 		m.Unneeded, m.Unready, m.Resized, m.Backoff = nil, nil, nil, nil
 		m.Reservations, m.ReservedMissing, m.MissingByMachine = nil, nil, nil
 		m.Unregistered, m.Draining, m.Deleted, m.Short, m.ScaleDownAfter = nil, nil, nil, nil, time.Time{}
-		m.BurstOrdered = time.Time{}
+		m.BurstOrdered, m.LittleFilled = time.Time{}, time.Time{}
 	}
 	return equal && reflect.DeepEqual(a, b) // the fields that a later version added
 }

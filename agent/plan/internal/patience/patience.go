@@ -7,6 +7,9 @@
 // empty machine of the cheapest group, one pod waits for Policy.Patience, and several for as long together; of a dearer one in proportion to
 // its price, and no pod for longer.
 //
+// Only where pods come one by one is more to be expected: the first machine that is worth a wait is bought at once, and the next ones are held while
+// it is young (Policy.UnneededFor, the least time that it lives; Memory.LittleFilled).
+//
 // Layer 1. It refuses to choose machines, and to hold one for constrained pods, for pods of the system's own priorities, and
 // where machines are bought for headroom.
 package patience
@@ -26,6 +29,10 @@ import (
 
 // critical is the least priority of the system's own classes (system-cluster-critical).
 const critical = 2_000_000_000
+
+// worthWaiting is how long the pods of a machine would have to wait, were they made just now, for its purchase to make the next ones wait. The last machine of
+// a burst is worth a second or two: that more will come does not follow from it.
+const worthWaiting = 10 * time.Second
 
 // Wait are the pods of a demand that wait for a fuller machine.
 type Wait struct {
@@ -62,6 +69,9 @@ func Hold(p *packing.Packer, a *packing.Solution) []Wait {
 		}
 		until := h.until(&b, h.ofAll)
 		if h.Reached(until) {
+			if h.worth(&b) >= worthWaiting.Seconds()*float64(podsOn(&b)) {
+				p.Next.LittleFilled = p.Now
+			}
 			return false
 		}
 		h.WakeAt(until)
@@ -169,7 +179,11 @@ func (h *holder) until(b *packing.Bin, waited func(i int) (pods []*cluster.Pod, 
 	if worth := h.worth(b) + sum; worth < rate*most.Seconds() {
 		left = time.Duration(worth / rate * float64(time.Second))
 	}
-	return base.Add(left + time.Second - 1).Truncate(time.Second)
+	until := base.Add(left + time.Second - 1).Truncate(time.Second)
+	if end := h.Memory.LittleFilled.Add(h.Policy.UnneededFor); end.Before(until) {
+		return end
+	}
+	return until
 }
 
 // made is when a pod was made. One that was made later than now, by a clock that is ahead, begins to wait now.
@@ -189,6 +203,13 @@ func (h *holder) worth(b *packing.Bin) float64 {
 		worth *= price / h.least
 	}
 	return worth
+}
+
+func podsOn(b *packing.Bin) (n int) {
+	for _, t := range b.Portions {
+		n += t.N
+	}
+	return n
 }
 
 // fill is the share of a machine that is used, of the resource of which most is.

@@ -15,8 +15,9 @@ import (
 
 var now = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 
-// held is a round with a group of machines of two cores and pods of half a core that have waited so long. It decides with a patience
-// of two minutes, and returns for how long the machine is held, how many pods wait for it, and how many machines are bought.
+// held is a round with a group of machines of two cores and pods of half a core that have waited so long, five minutes after a machine was bought
+// that was little filled. It decides with a patience of two minutes, and returns for how long the machine is held, how many pods wait for it, and
+// how many machines are bought.
 type held struct {
 	s cluster.Snapshot
 	m decision.Memory
@@ -24,7 +25,7 @@ type held struct {
 
 func newRound(ages ...time.Duration) *held {
 	machine := cluster.Resources{MilliCPU: 2000, Memory: 8 << 30, Pods: 110}
-	h := &held{s: cluster.Snapshot{Now: now,
+	h := &held{m: decision.Memory{LittleFilled: now.Add(-5 * time.Minute)}, s: cluster.Snapshot{Now: now,
 		Groups:  []cluster.NodeGroup{{ID: "workers", Max: 10, ReadAt: now, Price: 0.1, Template: cluster.Template{Spec: "m", Capacity: machine, Allocatable: machine}}},
 		Classes: []cluster.PodClass{{Namespace: "default", Requests: cluster.Resources{MilliCPU: 500, Memory: 1 << 30, Pods: 1}}}}}
 	for i, age := range ages {
@@ -34,7 +35,7 @@ func newRound(ages ...time.Duration) *held {
 }
 
 func (h *held) decide() (wait time.Duration, pods, machines int) {
-	w := round.New(new(round.Cache), &h.s, &h.m, &decision.Policy{Patience: 2 * time.Minute, MaxNodeProvisionTime: 15 * time.Minute})
+	w := round.New(new(round.Cache), &h.s, &h.m, &decision.Policy{Patience: 2 * time.Minute, UnneededFor: 10 * time.Minute, MaxNodeProvisionTime: 15 * time.Minute})
 	w.Remember()
 	w.Index()
 	w.Account()
@@ -76,6 +77,9 @@ func TestHold(t *testing.T) {
 		"a limit leaves a pod that would take the machine's place": {func() *held { return newRound(0, 0).large().group(func(g *cluster.NodeGroup) { g.Max = 1 }) }, 0, 0, 1},
 		"no limit leaves a pod":                                    {func() *held { return newRound(0, 0).large() }, 48 * s, 2, 0},
 		"pods that are to be made have not waited":                 {func() *held { return newRound(20 * s).missing(1) }, 40 * s, 2, 0},
+		"no machine was little filled":                             {func() *held { return newRound(0).filled(-1000 * time.Hour) }, 0, 0, 1},
+		"the last one is too long ago":                             {func() *held { return newRound(0).filled(-10 * time.Minute) }, 0, 0, 1},
+		"the wait ends with its time":                              {func() *held { return newRound(0).filled(-9 * time.Minute) }, 60 * s, 1, 0},
 	} {
 		if wait, pods, machines := c.round().decide(); wait != c.wait || pods != c.pods || machines != c.machines {
 			t.Errorf("%s: %d pods wait for %s, and %d machines are bought; by hand %d, %s, %d", name, pods, wait, machines, c.pods, c.wait, c.machines)
@@ -114,6 +118,11 @@ func (h *held) group(change func(g *cluster.NodeGroup)) *held {
 
 func (h *held) class(change func(g *cluster.PodClass)) *held {
 	change(&h.s.Classes[0])
+	return h
+}
+
+func (h *held) filled(ago time.Duration) *held {
+	h.m.LittleFilled = now.Add(ago)
 	return h
 }
 
