@@ -257,7 +257,8 @@ func (h *holder) waits(bins []packing.Bin) (out []Wait) {
 			}
 			if until.After(w.until) {
 				w.until = until
-				w.Why = fmt.Sprintf("a new machine of group %s would be %d%% full: the agent waits for more pods or for room on a node, until %s at the latest", h.Groups[b.Group].ID, int(100*h.fill(b)), round.Stamp(until))
+				w.Why = fmt.Sprintf("a new machine of group %s would be %d%% full, and the agent bought a little filled one at %s: it waits for more pods or for room on a node, until %s at the latest",
+					h.Groups[b.Group].ID, int(100*h.fill(b)), round.Stamp(h.Memory.LittleFilled), round.Stamp(until))
 			}
 		}
 	}
