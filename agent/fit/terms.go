@@ -1,5 +1,7 @@
 package fit
 
+import "slices"
+
 // Kind is how a class reads the count of a Term.
 type Kind byte
 
@@ -80,4 +82,17 @@ func (s *State) Counts(t Term, node int) bool {
 		return s.DomainOf(t, node) >= 0
 	}
 	return s.counts(node, s.eligibleNodes[c.eligible].eligibility)
+}
+
+// CountedBy tells whether a term counts the pods of a class: those of Spread where Counts holds.
+func (s *State) CountedBy(t Term, class int) bool {
+	return slices.Contains(s.incrementsOf(class), t.counter)
+}
+
+// Total is the number of pods that the term counts in all domains.
+func (s *State) Total(t Term) int { return int(s.counters[t.counter].sum) }
+
+// Fewest is the global minimum that a Spread term is held against; a huge number where no node is counted.
+func (s *State) Fewest(t Term) int {
+	return int(s.fewest(&s.counters[t.counter], int32(t.MinDomains)))
 }

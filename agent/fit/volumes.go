@@ -120,9 +120,18 @@ func (s *State) limited(a *constraints, node int) string {
 	return wordsLimit
 }
 
+// PassesVolumes tells whether F7 to F10 let one more pod of the class onto the node, also where its volumes and others that
+// come before them are so many of a driver.
+func (s *State) PassesVolumes(class, node int, volumes map[string]int) bool {
+	a := s.constraintsOf(class)
+	return a == nil || a.refused == "" && s.claimsFree(a) && s.attachableAmong(a, node, volumes) && s.reachable(a, node)
+}
+
 // attachable follows CSILimits.Filter: of every driver that the pod brings new
 // volumes for, old and new ones stay within the node's limit.
-func (s *State) attachable(a *constraints, node int) bool {
+func (s *State) attachable(a *constraints, node int) bool { return s.attachableAmong(a, node, nil) }
+
+func (s *State) attachableAmong(a *constraints, node int, volumes map[string]int) bool {
 	for i, handle := range a.attaches {
 		driver := s.driverOf[handle]
 		limit := s.limits[node*len(s.drivers)+int(driver)]
@@ -135,7 +144,7 @@ func (s *State) attachable(a *constraints, node int) bool {
 				brings++
 			}
 		}
-		if brings > 0 && int64(s.attached[node*len(s.drivers)+int(driver)])+brings > limit {
+		if brings > 0 && int64(s.attached[node*len(s.drivers)+int(driver)])+max(brings, int64(volumes[s.drivers[driver]])) > limit {
 			return false
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 // saver is a day of a small cluster whose nodes are consolidated: demand jumps, storms come, and from the eighteenth hour on
@@ -27,17 +28,54 @@ type saver struct {
 }
 
 func newSaver(t testing.TB, seed uint64, mode string) *saver {
-	small, mid, big := workers("small", 1900, 7, 40), workers("mid", 3900, 15, 40), workers("big", 7900, 31, 40)
-	small.Price, mid.Price, big.Price = 0.1, 0.19, 0.39
-	d := &saver{sim: newSim(t, seed, small, mid, big), kill: mode == "killed", demand: rand.New(rand.NewPCG(seed, 99))}
+	zones := []string{""}
+	if mode == "constrained" {
+		zones = []string{"a", "b"}
+	}
+	var groups []cluster.NodeGroup
+	for _, zone := range zones {
+		small, mid, big := workers("small"+zone, 1900, 7, 40), workers("mid"+zone, 3900, 15, 40), workers("big"+zone, 7900, 31, 40)
+		small.Price, mid.Price, big.Price = 0.1, 0.19, 0.39
+		for _, g := range []cluster.NodeGroup{small, mid, big} {
+			if zone != "" {
+				g.Template.Labels = map[string]string{"zone": zone}
+			}
+			groups = append(groups, g)
+		}
+	}
+	d := &saver{sim: newSim(t, seed, groups...), kill: mode == "killed", demand: rand.New(rand.NewPCG(seed, 99))}
 	if mode == "refused" {
 		d.refuses = []cluster.GroupID{"small", "mid"}[seed%2]
 	}
 	d.p.Consolidate, d.p.ConsolidateAfter, d.p.ConsolidateSaving, d.p.ConsolidatePodCost = decision.ConsolidatePriced, 5*time.Minute, 0.15, 0.5
 	for range 3 + d.r.IntN(4) {
-		d.deployment(2+d.r.IntN(20), cluster.Resources{MilliCPU: 100 * (1 + d.r.Int64N(10)), Memory: 256 << 20 * (1 + d.r.Int64N(6))})
+		c := d.deployment(2+d.r.IntN(20), cluster.Resources{MilliCPU: 100 * (1 + d.r.Int64N(10)), Memory: 256 << 20 * (1 + d.r.Int64N(6))})
+		if mode == "constrained" {
+			d.constrain(&d.s.Classes[c], c%4)
+		}
 	}
 	return d
+}
+
+// constrain lets each fourth Deployment be spread over zones, over hosts, or keep its few pods on hosts of their own.
+func (d *saver) constrain(c *cluster.PodClass, kind int) {
+	own := &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{c.Labels["app"]}}}}
+	switch kind {
+	case 0:
+		c.Spread = []cluster.Spread{{TopologyKey: "zone", MaxSkew: 1, Selector: own}}
+	case 1:
+		c.Spread = []cluster.Spread{{TopologyKey: topology.KeyHostname, MaxSkew: 3, Selector: own}}
+	case 2:
+		c.PodAntiAffinity = []cluster.PodTerm{{TopologyKey: topology.KeyHostname, Selector: own}}
+	}
+}
+
+// most is how many pods of a Deployment there are at most.
+func (d *saver) most(class int) int {
+	if len(d.s.Classes[class].PodAntiAffinity) > 0 {
+		return 4
+	}
+	return math.MaxInt
 }
 
 // day plays the day.
@@ -59,6 +97,7 @@ func (d *saver) day() {
 			if d.replicas[c] = base[c]; at > storm && at < storm+20*time.Minute {
 				d.replicas[c] *= 3
 			}
+			d.replicas[c] = min(d.replicas[c], d.most(c))
 		}
 		if d.round(dt, at > 21*time.Hour); at < 21*time.Hour {
 			settled = d.price()
@@ -191,26 +230,28 @@ func (d *saver) refuse() {
 	}
 }
 
-// TestConsolidationLoop plays days with consolidation, with a cloud that refuses cheaper machines, and with an agent that is
-// killed after each step. No pod goes below its budget or is moved twice an hour to save money, nothing is bought for pods or
+// TestConsolidationLoop plays days with consolidation, with a cloud that refuses cheaper machines, with an agent that is
+// killed after each step, and with pods that are spread over zones and hosts or keep apart. No pod goes below its budget or is moved twice an hour to save money, nothing is bought for pods or
 // taken back when demand has not changed for three hours, and the days cost less than without it.
 func TestConsolidationLoop(t *testing.T) {
 	first, times := drawn(t)
-	for _, mode := range []string{"plain", "refused", "killed"} {
-		with, without, saved := 0.0, 0.0, 0
-		for seed := first; seed < first+uint64(2*times); seed++ {
-			d := newSaver(t, seed, mode)
-			d.day()
-			if d.late > 0 {
-				t.Errorf("%s, seed %d: %d purchases or drains taken back after three hours without a change of demand", mode, seed, d.late)
+	for _, mode := range []string{"plain", "refused", "killed", "constrained"} {
+		t.Run(mode, func(t *testing.T) {
+			with, without, saved := 0.0, 0.0, 0
+			for seed := first; seed < first+uint64(2*times); seed++ {
+				d := newSaver(t, seed, mode)
+				d.day()
+				if d.late > 0 {
+					t.Errorf("%s, seed %d: %d purchases or drains taken back after three hours without a change of demand", mode, seed, d.late)
+				}
+				off := newSaver(t, seed, mode)
+				off.p.Consolidate = decision.ConsolidateOff
+				off.day()
+				with, without, saved = with+d.bill, without+off.bill, saved+d.saved
 			}
-			off := newSaver(t, seed, mode)
-			off.p.Consolidate = decision.ConsolidateOff
-			off.day()
-			with, without, saved = with+d.bill, without+off.bill, saved+d.saved
-		}
-		if t.Logf("%s: bill %.2f, %.2f without consolidation; %d nodes were replaced", mode, with, without, saved); with > without || saved == 0 {
-			t.Errorf("%s, seeds from %d: consolidation saves nothing", mode, first)
-		}
+			if t.Logf("%s: bill %.2f, %.2f without consolidation; %d nodes were replaced", mode, with, without, saved); with > without || saved == 0 {
+				t.Errorf("%s, seeds from %d: consolidation saves nothing", mode, first)
+			}
+		})
 	}
 }

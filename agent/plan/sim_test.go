@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 // sim is a small cluster and a small cloud in one: machines boot and join after a
@@ -89,7 +92,9 @@ func (v *sim) cloud() {
 			name := cluster.NodeName("node-" + in.ID[len(in.ID)-4:])
 			k := slices.IndexFunc(v.s.Nodes, func(n *cluster.Node) bool { return n.Name == name })
 			if k < 0 {
-				v.s.Nodes = append(v.s.Nodes, &cluster.Node{Name: name, UID: cluster.UID(name), ProviderID: string(in.ID), Created: v.s.Now, Labels: gr.Template.Labels,
+				labels := map[string]string{topology.KeyHostname: string(name)}
+				maps.Copy(labels, gr.Template.Labels)
+				v.s.Nodes = append(v.s.Nodes, &cluster.Node{Name: name, UID: cluster.UID(name), ProviderID: string(in.ID), Created: v.s.Now, Labels: labels,
 					Taints: []cluster.Taint{{Key: "node.kubernetes.io/not-ready", Effect: "NoSchedule"}}, Capacity: gr.Template.Capacity, Allocatable: gr.Template.Allocatable, Ready: cluster.StatusFalse})
 			} else if n := v.s.Nodes[k]; age > v.boot+20*time.Second && n.Ready == cluster.StatusFalse {
 				n.Ready, n.ReadySince, n.Taints = cluster.StatusTrue, v.s.Now, nil
@@ -137,6 +142,7 @@ func (v *sim) controller() {
 // scheduler binds pods to the Ready node with the most free cpu, as LeastAllocated
 // does, one by one in random order.
 func (v *sim) scheduler() {
+	st := v.constraints()
 	free := map[cluster.NodeName]cluster.Resources{}
 	for _, n := range v.s.Nodes {
 		if n.Ready == cluster.StatusTrue && !n.Unschedulable && len(n.Taints) == 0 {
@@ -155,9 +161,9 @@ func (v *sim) scheduler() {
 		}
 		c := &v.s.Classes[p.Class]
 		best := cluster.NodeName("")
-		for _, n := range v.s.Nodes {
+		for k, n := range v.s.Nodes {
 			f, ok := free[n.Name]
-			if ok && f.MilliCPU >= c.Requests.MilliCPU && f.Memory >= c.Requests.Memory && f.Pods >= 1 && (best == "" || f.MilliCPU > free[best].MilliCPU) {
+			if ok = ok && (st == nil || st.Passes(p.Class, k)); ok && f.MilliCPU >= c.Requests.MilliCPU && f.Memory >= c.Requests.Memory && f.Pods >= 1 && (best == "" || f.MilliCPU > free[best].MilliCPU) {
 				best = n.Name
 			}
 		}
@@ -166,8 +172,32 @@ func (v *sim) scheduler() {
 			continue
 		}
 		p.Node, p.Unschedulable = best, 0
+		if st != nil {
+			st.Put(p.Class, slices.IndexFunc(v.s.Nodes, func(n *cluster.Node) bool { return n.Name == best }), 1)
+		}
 		free[best] = free[best].Sub(c.Requests)
 	}
+}
+
+// constraints are all nodes as filters see them that look at other pods; nil: no class has such constraints.
+func (v *sim) constraints() *fit.State {
+	if !slices.ContainsFunc(v.s.Classes, func(c cluster.PodClass) bool { return len(c.Spread)+len(c.PodAntiAffinity)+len(c.PodAffinity) > 0 }) {
+		return nil
+	}
+	st := fit.NewState(v.s.Classes, nil)
+	for i, n := range v.s.Nodes {
+		st.AddNode(&fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}, nil)
+		for _, p := range v.s.Pods {
+			switch {
+			case p.Node != n.Name:
+			case p.Deleting.IsZero():
+				st.Put(p.Class, i, 1)
+			default:
+				st.PutTerminating(p.Class, i, 1)
+			}
+		}
+	}
+	return st
 }
 
 func (v *sim) carryOut(plan decision.Plan) {

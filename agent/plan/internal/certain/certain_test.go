@@ -28,7 +28,7 @@ func TestFits(t *testing.T) {
 		}
 		var loads []Load
 		for range 1 + r.IntN(4) {
-			loads = append(loads, Load{1 + r.IntN(3), []int64{100 + 50*r.Int64N(20), (1 + r.Int64N(8)) << 29, 1}, always})
+			loads = append(loads, Load{N: 1 + r.IntN(3), Size: []int64{100 + 50*r.Int64N(20), (1 + r.Int64N(8)) << 29, 1}, Takes: always})
 		}
 		says, is := Fits(loads, rooms, func(int) bool { return true }), true
 		for range 100 {

@@ -18,8 +18,7 @@ func (w *Planner) Consolidate() {
 	w.tellConsolidation()
 }
 
-// Removable tells a node that may go as far as it and its pods are concerned. Pods that are constrained to other pods, to a
-// place or to a volume keep their node here.
+// Removable tells a node that may go as far as it and its pods are concerned.
 func (w *Planner) Removable(i int) bool {
 	n := &w.Nodes[i]
 	c := Candidate{Node: i}
@@ -30,7 +29,7 @@ func (w *Planner) Removable(i int) bool {
 		return false
 	}
 	plan := w.DrainPlanOf(n)
-	return len(plan.Blocked)+len(plan.Completing)+plan.Terminating == 0 && !slices.ContainsFunc(plan.Classes, func(l round.ClassCount) bool { return w.anchored(int(l.Class)) })
+	return len(plan.Blocked)+len(plan.Completing)+plan.Terminating == 0
 }
 
 // Moved is how many pods of a node a drain would evict.
@@ -69,34 +68,16 @@ func (w *Planner) Fit(from []int, to *round.Group, machines int) (idle []int, ok
 	return idle, ok
 }
 
-// anchored tells a pod whose place depends on more than its node.
-func (w *Planner) anchored(class int) bool {
-	c, t := &w.Snapshot.Classes[class], w.RelocationState()
-	return t != nil && t.State.Constrained(class) || len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes)+len(c.NotUnderstood) > 0
-}
-
-// podsFit tells whether the pods of some nodes have room on the others and on so many
-// machines of a group; pods with inter-pod constraints only on the others. It takes
-// nothing, and tells which nodes it used.
+// podsFit tells whether the pods of some nodes have room on the others and on so many machines of a group, and give up no domain of
+// their topology spread. It takes nothing, and tells which nodes it used.
 // It costs N + C, and relocateClass for each class on the nodes.
 func (w *Planner) podsFit(from []int, to *round.Group, machines int) (used map[int]bool, ok bool) {
 	if w.cursors == nil {
 		w.cursors = w.newCursors(nil)
 	}
-	rooms := make([][]int64, machines)
-	var shape *fit.NodeInfo
-	for i := range rooms {
-		var empty []int64
-		empty, shape = w.Template(to)
-		rooms[i] = slices.Clone(empty)
-	}
-	a := tentative{unplaceable: -1}
-	t := w.RelocationState()
+	a, t := tentative{unplaceable: -1}, w.RelocationState()
 	if t != nil {
 		a.mark = t.State.Mark()
-	}
-	for _, i := range from {
-		w.Nodes[i].Removing = true
 	}
 	defer func() {
 		for _, i := range from {
@@ -110,26 +91,80 @@ func (w *Planner) podsFit(from []int, to *round.Group, machines int) (used map[i
 		}
 	}()
 	for _, i := range from {
-		a.classes = w.DrainPlanOf(&w.Nodes[i]).Classes
-		for _, l := range a.classes {
-			left := int(w.relocateClass(t, i, l, &a))
-			if left > 0 && (shape == nil || t != nil && t.State.Constrained(int(l.Class)) || !fit.Passes(&w.Snapshot.Classes[l.Class], shape)) {
-				return nil, false // a constrained pod on a machine that does not exist is not judged here
-			}
-			for r := range rooms {
-				size := w.Dimensions.Class(int(l.Class))
-				n := min(binpack.MaxFit(rooms[r], size), left)
-				binpack.Sub(rooms[r], size, n)
-				left -= n
-			}
-			if left > 0 {
-				return nil, false
+		a.classes = append(a.classes, w.DrainPlanOf(&w.Nodes[i]).Classes...)
+	}
+	w.beginConstrained(t, from, &a)
+	for _, i := range from {
+		w.Nodes[i].Removing = true
+	}
+	m := w.newMachines(t, to, machines)
+	for _, tied := range []bool{true, false} { // who has fewer nodes to choose from chooses first
+		for _, i := range from {
+			for _, l := range w.DrainPlanOf(&w.Nodes[i]).Classes {
+				if t.ties(l.Class) == tied && !w.fitsAlso(t, i, l, m, &a) {
+					return nil, false
+				}
 			}
 		}
 	}
+	if _, why := w.lostDomain(&a); why != "" {
+		return nil, false
+	}
 	used = make(map[int]bool, len(a.done))
-	for _, m := range a.done {
-		used[int(w.cursors.to[m.at])] = true
+	for _, r := range a.done {
+		used[int(w.cursors.to[r.at])] = true
 	}
 	return used, true
+}
+
+// fitsAlso tells whether pods of a class on a node have room on the others or on new machines, and takes it.
+func (w *Planner) fitsAlso(t *relocationConstraints, from int, l round.ClassCount, m *newMachines, a *tentative) bool {
+	for l.N > 0 {
+		before := l.N
+		l.N = w.relocateClass(t, from, l, a)
+		m.place(w, t, &l)
+		if l.N == before {
+			return false
+		}
+	}
+	return true
+}
+
+// newMachines are machines of a group that are not there yet.
+type newMachines struct {
+	shape *fit.NodeInfo
+	rooms [][]int64
+	nodes []int // of relocationConstraints.State
+}
+
+func (w *Planner) newMachines(t *relocationConstraints, g *round.Group, n int) *newMachines {
+	m := &newMachines{}
+	for range n {
+		empty, shape := w.Template(g)
+		m.shape, m.rooms = shape, append(m.rooms, slices.Clone(empty))
+		if t != nil {
+			m.nodes = append(m.nodes, t.State.AddNode(shape, g.Template.VolumeLimits))
+		}
+	}
+	return m
+}
+
+// place places what it can of a class on the machines.
+func (m *newMachines) place(w *Planner, t *relocationConstraints, l *round.ClassCount) {
+	c, size := &w.Snapshot.Classes[l.Class], w.Dimensions.Class(int(l.Class))
+	if m.shape == nil || !fit.Passes(c, m.shape) || t.ties(l.Class) && fit.UnknownDomain(c, m.shape) != "" {
+		return
+	}
+	for r := range m.rooms {
+		n := min(binpack.MaxFit(m.rooms[r], size), int(l.N))
+		for k := 0; t.ties(l.Class) && k < n; k++ {
+			if w.looks -= constrainedLook; !t.State.Passes(int(l.Class), m.nodes[r]) {
+				n = k
+				break
+			}
+			t.State.Put(int(l.Class), m.nodes[r], 1)
+		}
+		binpack.Sub(m.rooms[r], size, n)
+		l.N -= int32(n)
+	}
 }

@@ -143,11 +143,11 @@ func (w *Planner) tryRelocate(from int, loads []round.ClassCount) tentative {
 	t := w.RelocationState()
 	if t != nil {
 		a.mark = t.State.Mark()
-		w.beginConstrained(t, from, &a)
+		w.beginConstrained(t, []int{from}, &a)
 		if a.constrained { // who has fewer nodes to choose from chooses first
 			loads = slices.Clone(loads)
 			slices.SortStableFunc(loads, func(x, y round.ClassCount) int {
-				return boolInt(t.State.Constrained(int(y.Class))) - boolInt(t.State.Constrained(int(x.Class)))
+				return boolInt(t.ties(y.Class)) - boolInt(t.ties(x.Class))
 			})
 		}
 	}
@@ -179,11 +179,9 @@ func (w *Planner) tryRelocate(from int, loads []round.ClassCount) tentative {
 	return a
 }
 
-// beginConstrained empties the node in the state that constrained pods are judged by.
-func (w *Planner) beginConstrained(t *relocationConstraints, from int, a *tentative) {
-	for _, l := range a.classes {
-		a.constrained = a.constrained || t.State.Constrained(int(l.Class))
-	}
+// beginConstrained empties nodes in the state that constrained pods are judged by. The classes are those on them.
+func (w *Planner) beginConstrained(t *relocationConstraints, from []int, a *tentative) {
+	a.constrained = slices.ContainsFunc(a.classes, func(l round.ClassCount) bool { return t.ties(l.Class) })
 	if !a.constrained {
 		return
 	}
@@ -193,8 +191,10 @@ func (w *Planner) beginConstrained(t *relocationConstraints, from int, a *tentat
 			a.occupied[i] = t.occupied(int(l.Class))
 		}
 	}
-	w.looks -= constrainedLook
-	t.cordon(w, from, a.classes)
+	for _, i := range from {
+		w.looks -= constrainedLook
+		t.cordon(w, i, w.DrainPlanOf(&w.Nodes[i]).Classes)
+	}
 }
 
 // newCursors begins with the nodes that stay for sure; pods that go to one that is replaced would have to move again, and pods that go
@@ -223,7 +223,7 @@ func (w *Planner) newCursors(unneeded []int) *relocationCursors {
 // the class's cursor on, and is paid from the looks of the round.
 func (w *Planner) relocateClass(t *relocationConstraints, from int, l round.ClassCount, a *tentative) (left int32) {
 	p := &w.cursors.by[w.Cache.Classes.Equivalent[l.Class]]
-	tied := t != nil && t.State.Constrained(int(l.Class))
+	tied := t.ties(l.Class)
 	local := tied && t.isLocal(&w.Snapshot.Classes[l.Class], int(l.Class))
 	if local {
 		p = &t.cursors[l.Class]

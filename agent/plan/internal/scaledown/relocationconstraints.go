@@ -14,10 +14,11 @@ import (
 // the moves of the round so far included.
 type relocationConstraints struct {
 	State   *fit.State
-	local   []int8   // by class: 1: only what is on a node decides whether it may go there; -1: not so; 0: not asked yet
-	cursors []cursor // by class, for local ones: as relocationCursors.by
-	zones   bool     // some class keeps others out of more than its own node
-	spread  bool     // some class is spread, so that it matters which nodes are counted
+	local   []int8                // by class: 1: only what is on a node decides whether it may go there; -1: not so; 0: not asked yet
+	cursors []cursor              // by class, for local ones: as relocationCursors.by
+	zones   bool                  // some class keeps others out of more than its own node
+	spread  bool                  // some class is spread, so that it matters which nodes are counted
+	shapes  map[int]*fit.NodeInfo // of nodes, as they are when they are cordoned
 }
 
 // RelocationState returns the state that moves are judged by; nil when no class asks for
@@ -37,6 +38,11 @@ func (w *Planner) RelocationState() *relocationConstraints {
 		w.relocation.zones = slices.ContainsFunc(w.Snapshot.Classes, func(c cluster.PodClass) bool { return !onlyHostname(c.PodAntiAffinity) })
 	}
 	return w.relocation
+}
+
+// ties tells whether the place of a class depends on what other pods and volumes are where.
+func (t *relocationConstraints) ties(class int32) bool {
+	return t != nil && t.State.Constrained(int(class))
 }
 
 // appliedState is every node with what is on it and with the pending pods of this
@@ -106,7 +112,10 @@ func (t *relocationConstraints) cordon(w *Planner, from int, loads []round.Class
 	}
 	if n := &w.Nodes[from]; t.spread && !w.BeingRemoved(n) {
 		t.putRest(w, n, from, -1)
-		t.State.Reshape(from, n.Shape.Cordoned())
+		if t.shapes[from] == nil {
+			round.Set(&t.shapes, from, n.Shape.Cordoned())
+		}
+		t.State.Reshape(from, t.shapes[from])
 		t.putRest(w, n, from, 1)
 	}
 }

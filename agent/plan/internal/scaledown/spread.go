@@ -101,13 +101,21 @@ func (w *Planner) drainEnds(from int, loads []round.ClassCount, emptiestFirst bo
 
 // domainLost says which pod would give up a domain of its topology spread.
 func (w *Planner) domainLost(a *tentative, n *round.Node) string {
+	class, why := w.lostDomain(a)
+	if why == "" {
+		return ""
+	}
+	return fmt.Sprintf("pod %s has room nowhere else without less redundancy: %s (%s lets the node go)", w.nth(n, class, 0), why, cluster.AnnotationRequested)
+}
+
+// lostDomain is a class that would give up a domain of its topology spread, and why; empty: none would.
+func (w *Planner) lostDomain(a *tentative) (class int32, why string) {
 	for i := range a.occupied {
-		class := int(a.classes[i].Class)
-		if why := w.relocation.givesUpDomain(class, a.occupied[i]); why != "" {
-			return fmt.Sprintf("pod %s has room nowhere else without less redundancy: %s (%s lets the node go)", w.nth(n, int32(class), 0), why, cluster.AnnotationRequested)
+		if why := w.relocation.givesUpDomain(int(a.classes[i].Class), a.occupied[i]); why != "" {
+			return a.classes[i].Class, why
 		}
 	}
-	return ""
+	return 0, ""
 }
 
 // spreadKeepsOff says that topology spread keeps a class off nodes that have room for it. It costs the nodes.
