@@ -1,13 +1,11 @@
 package scaledown
 
 import (
-	"slices"
-
-	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/consolidation"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/incoming"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -75,9 +73,10 @@ func (w *Planner) podsFit(from []int, to *round.Group, machines int) (used map[i
 	if w.cursors == nil {
 		w.cursors = w.newCursors(nil)
 	}
-	a, t := tentative{unplaceable: -1}, w.RelocationState()
+	a, t, st := tentative{unplaceable: -1}, w.RelocationState(), (*fit.State)(nil)
 	if t != nil {
-		a.mark = t.State.Mark()
+		st = t.State
+		a.mark = st.Mark()
 	}
 	defer func() {
 		for _, i := range from {
@@ -97,11 +96,11 @@ func (w *Planner) podsFit(from []int, to *round.Group, machines int) (used map[i
 	for _, i := range from {
 		w.Nodes[i].Removing = true
 	}
-	m := w.newMachines(t, to, machines)
-	for _, tied := range []bool{true, false} { // who has fewer nodes to choose from chooses first
+	m := incoming.New(w.State, st, to, machines)
+	for _, first := range []bool{true, false} { // constrained pods have fewer nodes to choose from
 		for _, i := range from {
 			for _, l := range w.DrainPlanOf(&w.Nodes[i]).Classes {
-				if t.ties(l.Class) == tied && !w.fitsAlso(t, i, l, m, &a) {
+				if t.constrained(l.Class) == first && !w.fitsAlso(t, i, l, m, &a) {
 					return nil, false
 				}
 			}
@@ -118,53 +117,14 @@ func (w *Planner) podsFit(from []int, to *round.Group, machines int) (used map[i
 }
 
 // fitsAlso tells whether pods of a class on a node have room on the others or on new machines, and takes it.
-func (w *Planner) fitsAlso(t *relocationConstraints, from int, l round.ClassCount, m *newMachines, a *tentative) bool {
+func (w *Planner) fitsAlso(t *relocationConstraints, from int, l round.ClassCount, m *incoming.Machines, a *tentative) bool {
 	for l.N > 0 {
 		before := l.N
 		l.N = w.relocateClass(t, from, l, a)
-		m.place(w, t, &l)
+		l.N = int32(m.Place(int(l.Class), int(l.N)))
 		if l.N == before {
 			return false
 		}
 	}
 	return true
-}
-
-// newMachines are machines of a group that are not there yet.
-type newMachines struct {
-	shape *fit.NodeInfo
-	rooms [][]int64
-	nodes []int // of relocationConstraints.State
-}
-
-func (w *Planner) newMachines(t *relocationConstraints, g *round.Group, n int) *newMachines {
-	m := &newMachines{}
-	for range n {
-		empty, shape := w.Template(g)
-		m.shape, m.rooms = shape, append(m.rooms, slices.Clone(empty))
-		if t != nil {
-			m.nodes = append(m.nodes, t.State.AddNode(shape, g.Template.VolumeLimits))
-		}
-	}
-	return m
-}
-
-// place places what it can of a class on the machines.
-func (m *newMachines) place(w *Planner, t *relocationConstraints, l *round.ClassCount) {
-	c, size := &w.Snapshot.Classes[l.Class], w.Dimensions.Class(int(l.Class))
-	if m.shape == nil || !fit.Passes(c, m.shape) || t.ties(l.Class) && fit.UnknownDomain(c, m.shape) != "" {
-		return
-	}
-	for r := range m.rooms {
-		n := min(binpack.MaxFit(m.rooms[r], size), int(l.N))
-		for k := 0; t.ties(l.Class) && k < n; k++ {
-			if w.looks -= constrainedLook; !t.State.Passes(int(l.Class), m.nodes[r]) {
-				n = k
-				break
-			}
-			t.State.Put(int(l.Class), m.nodes[r], 1)
-		}
-		binpack.Sub(m.rooms[r], size, n)
-		l.N -= int32(n)
-	}
 }

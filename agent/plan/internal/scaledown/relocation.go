@@ -147,7 +147,7 @@ func (w *Planner) tryRelocate(from int, loads []round.ClassCount) tentative {
 		if a.constrained { // who has fewer nodes to choose from chooses first
 			loads = slices.Clone(loads)
 			slices.SortStableFunc(loads, func(x, y round.ClassCount) int {
-				return boolInt(t.ties(y.Class)) - boolInt(t.ties(x.Class))
+				return boolInt(t.constrained(y.Class)) - boolInt(t.constrained(x.Class))
 			})
 		}
 	}
@@ -181,7 +181,7 @@ func (w *Planner) tryRelocate(from int, loads []round.ClassCount) tentative {
 
 // beginConstrained empties nodes in the state that constrained pods are judged by. The classes are those on them.
 func (w *Planner) beginConstrained(t *relocationConstraints, from []int, a *tentative) {
-	a.constrained = slices.ContainsFunc(a.classes, func(l round.ClassCount) bool { return t.ties(l.Class) })
+	a.constrained = slices.ContainsFunc(a.classes, func(l round.ClassCount) bool { return t.constrained(l.Class) })
 	if !a.constrained {
 		return
 	}
@@ -223,7 +223,7 @@ func (w *Planner) newCursors(unneeded []int) *relocationCursors {
 // the class's cursor on, and is paid from the looks of the round.
 func (w *Planner) relocateClass(t *relocationConstraints, from int, l round.ClassCount, a *tentative) (left int32) {
 	p := &w.cursors.by[w.Cache.Classes.Equivalent[l.Class]]
-	tied := t.ties(l.Class)
+	tied := t.constrained(l.Class)
 	local := tied && t.isLocal(&w.Snapshot.Classes[l.Class], int(l.Class))
 	if local {
 		p = &t.cursors[l.Class]

@@ -40,8 +40,8 @@ func (w *Planner) RelocationState() *relocationConstraints {
 	return w.relocation
 }
 
-// ties tells whether the place of a class depends on what other pods and volumes are where.
-func (t *relocationConstraints) ties(class int32) bool {
+// constrained tells whether the place of a class depends on what other pods and volumes are where.
+func (t *relocationConstraints) constrained(class int32) bool {
 	return t != nil && t.State.Constrained(int(class))
 }
 
