@@ -87,7 +87,6 @@ type load struct {
 	places  []int
 	terms   []term
 	first   bool // it is the first of those that its affinity asks for, and comes wherever it wants
-	onHosts []term
 	against []certain.Against
 	volumes map[string]int // by driver, the volumes of all pods that are evicted
 }
