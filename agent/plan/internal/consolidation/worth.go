@@ -1,6 +1,7 @@
 package consolidation
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -44,14 +45,40 @@ func (w *Search) worth(s *decision.Consolidation, most float64) float64 {
 	if !ok {
 		return 0
 	}
-	for _, i := range idle { // it stays for these pods, which costs as much as a new machine
-		price, _, _ := w.prices(&decision.Consolidation{}, []int{i}, nil)
-		after, worth = after+price, worth-price
+	for used, more := len(idle), w.unneeded(idle, s.Machines); ; {
+		after, left := after, worth
+		for _, i := range idle { // it stays for these pods, which costs as much as a new machine
+			price, _, _ := w.prices(&decision.Consolidation{}, []int{i}, nil)
+			after, left = after+price, left-price
+		}
+		if after > before*(1-w.Policy.ConsolidateSaving) || left <= most*(1+1e-9) {
+			return 0
+		}
+		if w.mover.Certain(from, idle, to, s.Machines) {
+			return left
+		}
+		if len(more) == 0 || len(idle) == used+mostMachines {
+			return 0
+		}
+		idle, more = append(idle, more[0]), more[1:]
 	}
-	if after > before*(1-w.Policy.ConsolidateSaving) || worth <= most*(1+1e-9) || !w.mover.Certain(from, idle, to, s.Machines) {
-		return 0
+}
+
+// unneeded are the nodes that go otherwise, those of the least price first, without those that the pods use already. Where they do, no machine has to
+// come: one may have come for the same saving before the agent forgot it in a restart. It costs N log N.
+func (w *Search) unneeded(used []int, machines int) (out []int) {
+	if machines > 0 {
+		return nil
 	}
-	return worth
+	for i := range w.Nodes {
+		if n := &w.Nodes[i]; n.Removing && n.State == round.StateReady && n.Group >= 0 && !slices.Contains(used, i) {
+			out = append(out, i)
+		}
+	}
+	slices.SortFunc(out, func(a, b int) int {
+		return cmp.Or(cmp.Compare(w.Groups[w.Nodes[a].Group].Price, w.Groups[w.Nodes[b].Group].Price), cmp.Compare(a, b))
+	})
+	return out
 }
 
 // belowMinimum tells whether a group would have fewer machines than its minimum.
