@@ -28,17 +28,10 @@ func (b *Topology) balance() {
 		cells = append(cells, c)
 	}
 	slices.Sort(cells)
-	anywhere := func(k *round.Demand) bool { return k.Domain == 0 && k.Buys && !k.PerPod && k.Headroom == "" }
-	most := len(w.Demands)
-	for i := range w.Demands {
-		if k := &w.Demands[i]; anywhere(k) {
-			most += min(len(cells), k.Count()) - 1
-		}
-	}
-	out := make([]round.Demand, 0, most+len(cells))
+	out := make([]round.Demand, 0, len(w.Demands)+len(cells))
 	turn := 0
 	for i := range w.Demands {
-		if k := &w.Demands[i]; anywhere(k) {
+		if k := &w.Demands[i]; k.Domain == 0 && k.Buys && k.Headroom == "" {
 			out = b.deal(out, k, b.openDomains(k, cells), &turn)
 		} else {
 			out = append(out, *k)
@@ -93,10 +86,8 @@ func (b *Topology) deal(out []round.Demand, k *round.Demand, cells []int, turn *
 	for _, c := range cells {
 		out = append(out, round.Demand{Class: k.Class, Owner: k.Owner, Buys: true, Domain: c})
 	}
-	parts, rest := out[before:], k.Keys
-	if len(b.w.Memory.Reservations) > 0 {
-		rest = b.dealReserved(parts, k.Keys, cells)
-	}
+	parts := out[before:]
+	rest := b.dealReserved(parts, k.Keys, cells)
 	for x := range parts {
 		parts[x].Keys = append(make([]cluster.PodKey, 0, len(parts[x].Keys)+len(rest)/len(cells)+1), parts[x].Keys...)
 	}

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -46,22 +47,11 @@ func (b *Topology) addDimensions() {
 		hostsOnly(&hosts[a])
 	}
 	st := fit.NewState(hosts, w.Snapshot.Namespaces)
-	shape := fit.NodeInfo{Labels: map[string]string{}}
-	for g := range w.Groups {
-		if w.Groups[g].Template.Unknown == "" {
-			_, t := w.Template(&w.Groups[g])
-			for k, v := range t.Labels {
-				shape.Labels[k] = v
-			}
-		}
-	}
+	var shape fit.NodeInfo // the terms that are left look at hosts alone
 	st.AddNode(&shape, nil)
 	st.AddNode(&shape, nil) // stays empty: the smallest count
 	var dimensions []dimension
 	for _, a := range b.withDimensions(ks) {
-		if st.Component(a) < 0 {
-			continue
-		}
 		c := &hosts[a]
 		if len(c.PodAntiAffinity) > 0 {
 			dimensions = b.antiAffinityOf(dimensions, ks, st, a)
@@ -71,7 +61,7 @@ func (b *Topology) addDimensions() {
 		}
 	}
 	for a := range hosts {
-		if st.Component(a) >= 0 && len(hosts[a].PodAffinity) > 0 {
+		if len(hosts[a].PodAffinity) > 0 {
 			b.markPerPod(ks, a)
 		}
 	}
@@ -80,12 +70,8 @@ func (b *Topology) addDimensions() {
 
 func hostsOnly(c *cluster.PodClass) {
 	zone := func(t cluster.PodTerm) bool { return t.TopologyKey != KeyHostname }
-	if slices.ContainsFunc(c.PodAffinity, zone) {
-		c.PodAffinity = slices.DeleteFunc(slices.Clone(c.PodAffinity), zone)
-	}
-	if slices.ContainsFunc(c.PodAntiAffinity, zone) {
-		c.PodAntiAffinity = slices.DeleteFunc(slices.Clone(c.PodAntiAffinity), zone)
-	}
+	c.PodAffinity = slices.DeleteFunc(slices.Clone(c.PodAffinity), zone)
+	c.PodAntiAffinity = slices.DeleteFunc(slices.Clone(c.PodAntiAffinity), zone)
 	c.Spread = slices.DeleteFunc(slices.Clone(c.Spread), func(t cluster.Spread) bool { return t.TopologyKey != KeyHostname })
 	for i := range c.Spread {
 		c.Spread[i].MinDomains = 0
@@ -126,7 +112,7 @@ func (b *Topology) constraintClasses() *constraintClasses {
 	var buf []byte
 	for i := range b.w.Demands {
 		class := b.w.Demands[i].Class
-		if ks.of[class] > 0 || !b.Constrained[class] {
+		if !b.Constrained[class] {
 			continue
 		}
 		tie := b.State.ConstraintClass(class)
@@ -186,11 +172,8 @@ func (b *Topology) antiAffinityOf(dimensions []dimension, ks *constraintClasses,
 // counted and has no constraint of its own comes later and takes no room here.
 func (b *Topology) spreadOf(dimensions []dimension, ks *constraintClasses, st *fit.State, hosts []cluster.PodClass, a int) []dimension {
 	least := math.MaxInt
-	c := &b.w.Snapshot.Classes[ks.reps[a]]
-	for i := range c.Spread {
-		if c.Spread[i].TopologyKey == KeyHostname {
-			least = min(least, c.Spread[i].MaxSkew)
-		}
+	for i := range hosts[a].Spread {
+		least = min(least, hosts[a].Spread[i].MaxSkew)
 	}
 	if most := st.MaxFit(a, 0); most < math.MaxInt32 { // of several constraints, the ones that count the kind itself
 		least = most
@@ -208,27 +191,11 @@ func (b *Topology) spreadOf(dimensions []dimension, ks *constraintClasses, st *f
 		st.Rollback(mark)
 	})
 	for i := range dimensions {
-		if !dimensions[i].antiAffinity && dimensions[i].room == x.room && sameTakes(dimensions[i].takes, x.takes) && b.sameSpread(dimensions[i].rep, x.rep) {
-			return dimensions
+		if !dimensions[i].antiAffinity && dimensions[i].room == x.room && maps.Equal(dimensions[i].takes, x.takes) {
+			return dimensions // one says enough for both
 		}
 	}
 	return append(dimensions, x)
-}
-
-// sameSpread tells whether two classes count the same pods on the same nodes, so that
-// one dimension says enough for both.
-func (b *Topology) sameSpread(x, y int) bool {
-	cx, cy := &b.w.Snapshot.Classes[x], &b.w.Snapshot.Classes[y]
-	return cx.NodeSelector == nil && cy.NodeSelector == nil && cx.Affinity == nil && cy.Affinity == nil && cx.Namespace == cy.Namespace
-}
-
-func sameTakes(a, b map[int]int64) bool {
-	for k, v := range a {
-		if b[k] != v {
-			return false
-		}
-	}
-	return len(a) == len(b)
 }
 
 // markPerPod leaves a kind to be placed pod by pod.
@@ -263,11 +230,7 @@ func (b *Topology) extendSizes(ks *constraintClasses, dimensions []dimension) {
 		b.sizes[class] = append(flat[class*wide:class*wide:(class+1)*wide], w.Dimensions.Class(class)...)
 		kind := int(ks.of[class]) - 1
 		for i := range dimensions {
-			n := int64(0)
-			if kind >= 0 {
-				n = dimensions[i].takes[kind]
-			}
-			b.sizes[class] = append(b.sizes[class], n)
+			b.sizes[class] = append(b.sizes[class], dimensions[i].takes[kind])
 		}
 		for _, d := range volumes {
 			b.sizes[class] = append(b.sizes[class], d.handles(&w.Snapshot.Classes[class]))
@@ -286,9 +249,6 @@ func (b *Topology) extendSizes(ks *constraintClasses, dimensions []dimension) {
 	flat = make([]int64, len(w.Groups)*wide)
 	for g := range w.Groups {
 		gr := &w.Groups[g]
-		if gr.Template.Unknown != "" {
-			continue
-		}
 		w.Template(gr)
 		gr.Empty = append(flat[g*wide:g*wide:(g+1)*wide], gr.Empty...)
 		for i := range dimensions {

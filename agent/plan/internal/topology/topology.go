@@ -135,7 +135,7 @@ func (b *Topology) Reachable(class, g int) bool {
 			*known = 1
 		}
 	}
-	return *known > 0
+	return *known == 1
 }
 
 // hasVolumes tells whether a class's volumes can be had on a machine.
@@ -155,13 +155,6 @@ func topologyKeys(c *cluster.PodClass) string {
 	fit.TopologyKeys(c, func(key string) { keys = append(keys, key) })
 	slices.Sort(keys)
 	return strings.Join(slices.Compact(keys), " ")
-}
-
-// HasZoneTerms tells whether a class has a term of its own on a key other than hostname.
-func HasZoneTerms(c *cluster.PodClass) bool {
-	found := false
-	fit.TopologyKeys(c, func(key string) { found = found || key != KeyHostname })
-	return found
 }
 
 // numberDomains numbers the domains: groups and nodes of one domain carry the same values of every
@@ -212,14 +205,8 @@ func (b *Topology) NodeFilter(class int) fit.NodeFilter {
 	return b.hosts.NodeFilter(class)
 }
 
-// Refused says in the scheduler's words why one more pod of a class could not go onto
-// one more machine of a group.
-func (b *Topology) Refused(class int, g *round.Group) (rule, words string) {
-	_, shape := b.w.Template(g)
-	return b.RefusedAs(class, g, shape)
-}
-
-// RefusedAs is Refused for a machine of a group with other labels than the template's.
+// RefusedAs says in the scheduler's words why one more pod of a class could not go onto one more machine of a group, if it
+// has this shape.
 func (b *Topology) RefusedAs(class int, g *round.Group, shape *fit.NodeInfo) (rule, words string) {
 	if b == nil || !b.Constrained[class] {
 		return "", ""

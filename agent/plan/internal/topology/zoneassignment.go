@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -38,20 +39,20 @@ type demandRange struct {
 // assignZones turns every want that zones matter to into one demand per domain.
 func (b *Topology) assignZones() {
 	w := b.w
-	var keys []string
+	names := make(map[string]bool)
 	anti := false
 	for i := range w.Snapshot.Classes {
 		c := &w.Snapshot.Classes[i]
 		fit.TopologyKeys(c, func(key string) {
-			if key != KeyHostname && !slices.Contains(keys, key) {
-				keys = append(keys, key)
+			if key != KeyHostname {
+				names[key] = true
 			}
 		})
 		for t := range c.PodAntiAffinity {
 			anti = anti || c.PodAntiAffinity[t].TopologyKey != KeyHostname
 		}
 	}
-	slices.Sort(keys)
+	keys := slices.Sorted(maps.Keys(names))
 	cells := b.numberDomains(keys)
 	b.hosts = b.State
 	if len(keys) == 0 {
@@ -64,7 +65,7 @@ func (b *Topology) assignZones() {
 	order, most, steps := make([]int, 0, len(w.Demands)), 0, 0
 	for i := range w.Demands {
 		class := w.Demands[i].Class
-		if HasZoneTerms(&w.Snapshot.Classes[class]) || (anti || b.Rank[class] == RankHosts && cells > 1) && s.state.Constrained(class) {
+		if BeyondHosts(&w.Snapshot.Classes[class]) || (anti || b.Rank[class] == RankHosts && cells > 1) && s.state.Constrained(class) {
 			order = append(order, i)
 			most += min(cells, w.Demands[i].Count())
 			steps += w.Demands[i].Count()
@@ -118,8 +119,8 @@ func (s *zoneAssignment) represent() {
 func ZoneSkew(c *cluster.PodClass) int {
 	least := 0
 	for i := range c.Spread {
-		if t := &c.Spread[i]; t.TopologyKey != KeyHostname && (least == 0 || t.MaxSkew < least) {
-			least = t.MaxSkew
+		if t := &c.Spread[i]; t.TopologyKey != KeyHostname {
+			least = min(cmp.Or(least, t.MaxSkew), t.MaxSkew)
 		}
 	}
 	return least
@@ -155,10 +156,7 @@ func (s *zoneAssignment) candidates(k *round.Demand) []candidateDomain {
 		s.found = s.lookFor(s.found[:0], k)
 		return s.found
 	}
-	q := domainQuery{equivalent: s.w.Cache.Classes.Equivalent[k.Class], count: k.Count(), buys: k.Buys}
-	if s.Constrained[k.Class] && len(s.rep) > 0 {
-		q.keys = topologyKeys(&s.w.Snapshot.Classes[k.Class])
-	}
+	q := domainQuery{equivalent: s.w.Cache.Classes.Equivalent[k.Class], keys: topologyKeys(&s.w.Snapshot.Classes[k.Class]), count: k.Count(), buys: k.Buys}
 	known, ok := s.known[q]
 	if !ok {
 		known = s.lookFor(nil, k)
@@ -178,7 +176,7 @@ func (s *zoneAssignment) lookFor(out []candidateDomain, k *round.Demand) []candi
 			gr := &w.Groups[g]
 			empty, shape := w.Template(gr)
 			per := binpack.MaxFit(empty, size)
-			if per == 0 || !w.Takes(k.Class, g, shape) || !s.Reachable(k.Class, g) || !k.Buys && gr.Upcoming == 0 {
+			if per == 0 || !w.Takes(k.Class, g, shape) || !s.Reachable(k.Class, g) {
 				continue
 			}
 			if looked++; looked > ShortlistFrom && p.room >= k.Count() {
@@ -198,11 +196,8 @@ func (s *zoneAssignment) lookFor(out []candidateDomain, k *round.Demand) []candi
 			if p.room >= k.Count() || n < 0 {
 				break
 			}
-			if room := w.Nodes[n].Room; filters.May(n) && binpack.Fits(room, size) && filters.Passes(n) {
-				p.room += min(binpack.MaxFit(room, size), k.Count())
-				if p.machine < 0 {
-					p.machine = n
-				}
+			if more := binpack.MaxFit(w.Nodes[n].Room, size); more > 0 && filters.Passes(n) {
+				p.room, p.machine = p.room+min(more, k.Count()), n
 			}
 		}
 		if p.machine >= 0 {
@@ -244,7 +239,7 @@ func (s *zoneAssignment) assign(out []round.Demand, k *round.Demand) []round.Dem
 	left := len(keys) + k.Expected
 	s.measureRooms(k.Class, left, spots)
 	weight := s.weight(k.Class)
-	bound := HasZoneTerms(&s.w.Snapshot.Classes[k.Class]) || len(spots) == 1
+	bound := BeyondHosts(&s.w.Snapshot.Classes[k.Class]) || len(spots) == 1
 	for left > 0 {
 		best, most := s.next(k.Class, spots, bound)
 		if best < 0 {
@@ -293,7 +288,7 @@ func (s *zoneAssignment) weight(class int) int64 {
 // placeReserved puts the pods that count on an upcoming machine into its domain, and returns the
 // others.
 func (s *zoneAssignment) placeReserved(k *round.Demand, spots []candidateDomain, parts []round.Demand) []cluster.PodKey {
-	if len(s.w.Memory.Reservations) == 0 || !k.Buys {
+	if !k.Buys {
 		return k.Keys
 	}
 	weight := s.weight(k.Class)
@@ -335,20 +330,11 @@ func (s *zoneAssignment) next(class int, spots []candidateDomain, bound bool) (b
 			best, most = i, n
 			continue
 		}
-		b := &spots[best]
-		if (p.free > 0) != (b.free > 0) {
-			if p.free > 0 {
-				best, most = i, n
-			}
-			continue
+		b, fewest := &spots[best], 0
+		if !bound {
+			fewest = cmp.Compare(p.taken, b.taken)
 		}
-		if !bound && p.taken != b.taken {
-			if p.taken < b.taken {
-				best, most = i, n
-			}
-			continue
-		}
-		if cmp.Or(cmp.Compare(most, n), cmp.Compare(p.cost, b.cost), cmp.Compare(s.placedMilliCPU[p.domain], s.placedMilliCPU[b.domain])) < 0 {
+		if cmp.Or(cmp.Compare(min(b.free, 1), min(p.free, 1)), fewest, cmp.Compare(most, n), cmp.Compare(p.cost, b.cost), cmp.Compare(s.placedMilliCPU[p.domain], s.placedMilliCPU[b.domain])) < 0 {
 			best, most = i, n
 		}
 	}

@@ -42,24 +42,22 @@ func (s *zoneAssignment) machine(g int) zoneRoom {
 
 // fits is how many pods of a class a room takes.
 func (s *zoneAssignment) fits(class int, r *zoneRoom) int {
-	size := s.w.Dimensions.Class(class)
-	if !binpack.Fits(r.room, size) || r.node >= 0 && !s.w.Passes(class, r.node) || r.node < 0 && !s.takes(class, r.group) {
+	n := binpack.MaxFit(r.room, s.w.Dimensions.Class(class))
+	switch {
+	case n == 0:
 		return 0
-	}
-	n := binpack.MaxFit(r.room, size)
-	if !s.Constrained[class] {
-		return n
-	}
-	if r.node >= 0 {
+	case r.node < 0 && s.takes(class, r.group):
+		return min(n, s.onMachine(class, r.group))
+	case r.node >= 0 && s.w.Passes(class, r.node):
 		return min(n, s.hosts.MaxFit(class, r.node))
 	}
-	return min(n, s.onMachine(class, r.group))
+	return 0
 }
 
-// takes tells whether an empty machine of a group takes a class, but for its size.
+// takes tells whether an empty machine of a group takes a class, but for its size and what onMachine counts.
 func (s *zoneAssignment) takes(class, g int) bool {
 	_, shape := s.w.Template(&s.w.Groups[g])
-	return s.w.Takes(class, g, shape) && s.Reachable(class, g)
+	return s.w.Takes(class, g, shape)
 }
 
 // onMachine is how many pods of a class the terms on hosts let onto one empty machine of a group.
