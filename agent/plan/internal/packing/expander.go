@@ -91,10 +91,8 @@ func compareNear(a, b float64) int {
 // byPrice takes what buys the most for its price: the price of the new machines by
 // what the pods on them ask for. Machines without a price come after those with one.
 func byPrice(_ *Packer, a, b *Purchase) int {
-	if none := cmp.Compare(intOf(a.price <= 0), intOf(b.price <= 0)); none != 0 || a.price <= 0 {
-		return none
-	}
-	return compareNear(a.price*b.podValue, b.price*a.podValue) // a/b < c/d without division
+	return cmp.Or(cmp.Compare(intOf(a.price <= 0), intOf(b.price <= 0)),
+		compareNear(a.price*b.podValue, b.price*a.podValue)) // a/b < c/d without division
 }
 
 func intOf(b bool) int {
@@ -272,9 +270,7 @@ func (w *Packer) Costs() (cost []float64, margin float64) {
 func (w *Packer) PurchaseOf(machines []int, rooms [][]int64, used [2]float64) Purchase {
 	p := w.purchaseOf(machines, rooms, used)
 	for g, n := range machines {
-		if n > 0 {
-			p.pods += w.helpedBy(g) * n
-		}
+		p.pods += w.helpedBy(g) * n
 	}
 	return p
 }

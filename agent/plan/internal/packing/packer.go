@@ -76,7 +76,7 @@ func (w *Packer) nodesWithRoom() []int {
 		class := int(index.Representative[k])
 		size, filters := w.Dimensions.Class(class), w.FiltersOf(class)
 		left = slices.DeleteFunc(left, func(n int) bool {
-			roomy[n] = filters.May(n) && binpack.Fits(w.Nodes[n].Room, size) && filters.Passes(n)
+			roomy[n] = binpack.Fits(w.Nodes[n].Room, size) && filters.Passes(n)
 			return roomy[n]
 		})
 	}

@@ -5,15 +5,14 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 // Partners are the peers of g that this solution can use beside it: they can still be
 // grown or have machines coming, and take the same pods as g.
 func (v *Solver) Partners(g int) []int {
 	set := v.w.Peers(g)
-	if len(set) == 1 || v.anyBound(g) {
-		return []int{g}
+	if len(set) == 1 {
+		return set
 	}
 	var out []int
 	for _, o := range set {
@@ -24,18 +23,8 @@ func (v *Solver) Partners(g int) []int {
 	return out
 }
 
-// anyBound tells whether a pod that is left and that g would take is one to which it
-// matters where it lands: what spreads such pods is their own constraint.
-func (v *Solver) anyBound(g int) bool {
-	for i := range v.w.Demands {
-		if v.Solution.Left[i] > 0 && v.w.Demands[i].Buys && topology.BeyondHosts(&v.w.Snapshot.Classes[v.w.Demands[i].Class]) && v.w.fits(i, g) {
-			return true
-		}
-	}
-	return false
-}
-
-// takesSame tells whether two groups take the same of the pods that are left.
+// takesSame tells whether two groups take the same of the pods that are left. Of pods that are divided among zones only groups
+// of one zone do.
 func (v *Solver) takesSame(g, o int) bool {
 	for i := range v.w.Demands {
 		if v.Solution.Left[i] > 0 && v.w.Demands[i].Buys && v.w.fits(i, g) != v.w.fits(i, o) {
@@ -62,9 +51,6 @@ func (v *Solver) Smallest(set []int) []int64 {
 	empty, _ := v.w.Template(&v.w.Groups[set[0]])
 	for _, g := range set[1:] {
 		other, _ := v.w.Template(&v.w.Groups[g])
-		if slices.Equal(empty, other) {
-			continue
-		}
 		empty = slices.Clone(empty)
 		for j := range empty {
 			empty[j] = min(empty[j], other[j])

@@ -39,8 +39,8 @@ func (w *Packer) priorityTiers() []int {
 				continue // whoever read the map has said so
 			}
 			for g := range p {
-				if tier.Priority > p[g] && re.MatchString(string(w.Groups[g].ID)) {
-					p[g] = tier.Priority
+				if re.MatchString(string(w.Groups[g].ID)) {
+					p[g] = max(p[g], tier.Priority)
 				}
 			}
 		}

@@ -25,9 +25,6 @@ func (w *Packer) stranding() []bool {
 		class := &w.Snapshot.Classes[c]
 		for i := range class.Spread {
 			key := class.Spread[i].TopologyKey
-			if key == topology.KeyHostname {
-				continue
-			}
 			if empty[key] == nil {
 				empty[key] = topology.EmptyDomains(w.State, key)
 			}

@@ -26,8 +26,7 @@ func EmptyDomains(w *round.State, key string) map[string][]int {
 	return out
 }
 
-// BeyondHosts tells a class with a term about domains that are wider than a host: to its pods it matters in which of several similar
-// groups they land.
+// BeyondHosts tells a class with a term about domains that are wider than a host.
 func BeyondHosts(c *cluster.PodClass) bool {
 	wide := func(terms []cluster.PodTerm) bool {
 		return slices.ContainsFunc(terms, func(t cluster.PodTerm) bool { return t.TopologyKey != KeyHostname })
