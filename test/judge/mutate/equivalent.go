@@ -113,6 +113,7 @@ var Equivalent = map[string]map[string]string{
 		`zoneassignment.go lookFor: edge more > 0`:                                                                        "as above",
 		`zoneassignment.go lookFor: always p.machine >= 0`:                                                                "as above",
 		`zoneassignment.go assign: never len(spots) == 1`:                                                                 "the pods go to the one domain one by one: it only costs time",
+		`zoneassignment.go placeReserved: never len(s.w.Memory.Reservations) == 0`:                                        "the names of the pods are copied: it only costs memory",
 		`zonerooms.go fits: never n == 0`:                                                                                 "the least of nothing and what other pods allow is nothing: it only costs time",
 		`zonerooms.go onMachine: always !known`:                                                                           "the number is worked out again: it only costs time",
 		`zonerooms.go measureRooms: never p.free >= most`:                                                                 "more room than pods: it only costs time",

@@ -288,7 +288,7 @@ func (s *zoneAssignment) weight(class int) int64 {
 // placeReserved puts the pods that count on an upcoming machine into its domain, and returns the
 // others.
 func (s *zoneAssignment) placeReserved(k *round.Demand, spots []candidateDomain, parts []round.Demand) []cluster.PodKey {
-	if !k.Buys {
+	if len(s.w.Memory.Reservations) == 0 || !k.Buys {
 		return k.Keys
 	}
 	weight := s.weight(k.Class)
