@@ -51,8 +51,9 @@ func TestMoneyFirst(t *testing.T) {
 		if got := strings.Join(p.expanderNames(), " "); got != c.want {
 			t.Errorf("%s with prices %v and %v: %s, want %s", c.chain, c.a, c.b, got, c.want)
 		}
-		if one := len(strings.Fields(c.want)) == 1; p.OneExpander() != one || p.OneExpander() != one {
-			t.Errorf("%s with prices %v and %v: one expander %v", c.chain, c.a, c.b, p.OneExpander())
+		one := len(strings.Fields(c.want)) == 1
+		if first, again := p.OneExpander(), p.OneExpander(); first != one || again != one {
+			t.Errorf("%s with prices %v and %v: one expander %v, asked again %v", c.chain, c.a, c.b, first, again)
 		}
 	}
 }
