@@ -15,6 +15,14 @@ func Daemon(pod *cluster.Pod) bool {
 	return pod.Owner != nil && pod.Owner.Kind == "DaemonSet" || pod.Wishes != nil && pod.Wishes.Daemon
 }
 
+// daemonPod is a pod of a DaemonSet as package daemons reads it. A pod without a controller is of none, whatever it says of itself.
+func daemonPod(pod *cluster.Pod) (p daemons.Pod, ok bool) {
+	if pod.Finished || pod.Owner == nil || !Daemon(pod) {
+		return p, false
+	}
+	return daemons.Pod{Owner: pod.Owner.UID, Class: int32(pod.Class)}, true
+}
+
 // Shares returns the room that DaemonSets take of the machines of each group.
 func (w *State) Shares() *daemons.Shares {
 	if w.shares == nil {
@@ -40,18 +48,18 @@ func (w *State) daemonPods(yield func(int, daemons.Pod) bool) {
 			continue
 		}
 		for _, pod := range w.Snapshot.Nodes[i].Pods {
-			if Daemon(&pod) && !pod.Finished {
-				yield(int(t.group[k]), daemons.Pod{Owner: pod.Owner.UID, Class: int32(pod.Class)})
+			if p, ok := daemonPod(&pod); ok {
+				yield(int(t.group[k]), p)
 			}
 		}
 	}
 	for i := range w.Snapshot.Pods {
-		if pod := &w.Snapshot.Pods[i]; pod.Node == "" && Daemon(pod) && !pod.Finished {
+		if p, ok := daemonPod(&w.Snapshot.Pods[i]); ok {
 			g := -1
-			if k, ok := t.byName[daemons.MeantFor(&w.Snapshot.Classes[pod.Class])]; ok {
+			if k, ok := t.byName[daemons.MeantFor(&w.Snapshot.Classes[p.Class])]; ok {
 				g = int(t.group[k])
 			}
-			yield(g, daemons.Pod{Owner: pod.Owner.UID, Class: int32(pod.Class)})
+			yield(g, p)
 		}
 	}
 }
