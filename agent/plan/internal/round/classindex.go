@@ -43,9 +43,9 @@ func (b *classIndex) update(rows []cluster.PodClass) (changed []bool) {
 			changed[i] = true
 		}
 	}
-	fewer := len(rows) < len(b.classes)
+	same := changed == nil && len(rows) == len(b.classes) && b.space != nil
 	b.classes = rows
-	if changed == nil && !fewer && b.space != nil {
+	if same {
 		return nil
 	}
 	space := fit.NewDimensions(rows)
@@ -53,25 +53,21 @@ func (b *classIndex) update(rows []cluster.PodClass) (changed []bool) {
 		b.gen++
 	}
 	b.space, b.needs = space, nodestart.NeedsOf(rows)
-	b.shapes(changed)
+	b.shapes()
 	b.sort()
 	return changed
 }
 
 // shapes numbers the demands on a node's shape.
-func (b *classIndex) shapes(changed []bool) {
+func (b *classIndex) shapes() {
 	if len(b.shapeIDs) > 2*len(b.classes)+manyShapes { // most belong to classes that are gone
-		b.shapeIDs, b.shape, b.gen = nil, b.shape[:0], b.gen+1
+		b.shapeIDs, b.gen = nil, b.gen+1
 	}
 	if b.shapeIDs == nil {
 		b.shapeIDs = make(map[string]int32)
 	}
-	old := len(b.shape)
-	b.shape = slices.Grow(b.shape[:min(old, len(b.classes))], max(len(b.classes)-old, 0))[:len(b.classes)]
+	b.shape = make([]int32, len(b.classes))
 	for i := range b.classes {
-		if i < old && (changed == nil || !changed[i]) {
-			continue
-		}
 		key := shapeKey(&b.classes[i])
 		n, ok := b.shapeIDs[key]
 		if !ok {
@@ -84,9 +80,6 @@ func (b *classIndex) shapes(changed []bool) {
 
 // shapeKey writes down what the shape filters F0 to F4 read of a class.
 func shapeKey(c *cluster.PodClass) string {
-	if len(c.NodeSelector)+len(c.Tolerations)+len(c.NotUnderstood)+len(c.NodeName) == 0 && c.Affinity == nil {
-		return ""
-	}
 	return string(cluster.AppendStrings(cluster.AppendNodeDemands(nil, c), c.NotUnderstood))
 }
 

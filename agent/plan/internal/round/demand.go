@@ -3,6 +3,7 @@ package round
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -37,21 +38,18 @@ func (k *Demand) Name() string {
 // classDemand are the pods of one class: those that buy, and those that only keep the room
 // that they may need.
 type classDemand struct {
-	buys, waits int32            // one more than the index into State.Demands; 0: there are none
-	verdict     bool             // one of them is Unschedulable
-	plain       bool             // whoever else has no wishes buys, too, and that is all
-	count       int              // pods
-	keys        []cluster.PodKey // room for the names of as many; the first want has it
+	buys, waits int32 // one more than the index into State.Demands; 0: there are none
+	verdict     bool  // one of them is Unschedulable
+	count       int   // pods
 }
 
 // unboundPods are the pods without a node as the Snapshot lists them, by their index there. A
 // burst is tens of thousands of them, so they are walked through as seldom as can be.
 type unboundPods struct {
 	Waiting   []UnboundPod  // those that want room
-	nominated []int32       // those that preemption makes room for
-	Sorted    bool          // at is in the order of names
+	nominated []int32       // those that wait for no machine; some for the node that preemption makes room on
+	Sorted    bool          // Waiting is in the order of names
 	byClass   []classDemand // by class
-	classes   int           // of at
 }
 
 // UnboundPod is a pod that waits, and its class.
@@ -59,24 +57,22 @@ type UnboundPod struct{ Pod, Class int32 }
 
 // indexUnbound reads the pods without a node.
 func (w *State) indexUnbound() {
-	w.Unbound = unboundPods{Sorted: true, byClass: make([]classDemand, len(w.Snapshot.Classes))}
+	w.Unbound = unboundPods{Waiting: make([]UnboundPod, 0, len(w.Snapshot.Pods)), byClass: make([]classDemand, len(w.Snapshot.Classes))}
 	for i := range w.Snapshot.Pods {
 		pod := &w.Snapshot.Pods[i]
 		switch {
 		case IsPending(pod):
-			if w.Unbound.Waiting == nil {
-				w.Unbound.Waiting = make([]UnboundPod, 0, len(w.Snapshot.Pods)-i)
-			}
 			w.Unbound.Waiting = append(w.Unbound.Waiting, UnboundPod{int32(i), int32(pod.Class)})
 			b := &w.Unbound.byClass[pod.Class]
 			b.verdict = b.verdict || !pod.Unschedulable.IsZero()
-			if b.count++; b.count == 1 {
-				w.Unbound.classes++
-			}
-		case pod.Nominated != "" && pod.Node == "" && !pod.Finished:
+			b.count++
+		case pod.Node == "" && !pod.Finished:
 			w.Unbound.nominated = append(w.Unbound.nominated, int32(i))
 		}
 	}
+	w.Unbound.Sorted = slices.IsSortedFunc(w.Unbound.Waiting, func(a, b UnboundPod) int {
+		return cmp.Compare(w.Snapshot.Pods[a.Pod].Key, w.Snapshot.Pods[b.Pod].Key)
+	})
 }
 
 // IsPending tells a pod that waits for a place and that a machine could help.
@@ -89,26 +85,10 @@ func IsPending(pod *cluster.Pod) bool {
 // controller has still to make, so that a burst is one decision. Pods that it has
 // not judged and that have no such sibling only keep the room that they may need.
 func (w *State) Gather() {
-	by := w.Unbound.byClass
-	w.Demands = make([]Demand, 0, w.Unbound.classes)
-	flat := make([]cluster.PodKey, len(w.Unbound.Waiting))
-	var last cluster.PodKey
 	for _, x := range w.Unbound.Waiting {
-		pod := &w.Snapshot.Pods[x.Pod]
-		w.Unbound.Sorted = w.Unbound.Sorted && last <= pod.Key
-		last = pod.Key
-		b := &by[x.Class]
-		if b.plain && pod.Wishes == nil {
-			k := &w.Demands[b.buys-1]
-			k.Keys = append(k.Keys, pod.Key)
-			continue
-		}
-		if b.keys == nil {
-			b.keys, flat = flat[:0:b.count], flat[b.count:]
-		}
-		w.gatherPod(b, pod)
+		w.gatherPod(&w.Unbound.byClass[x.Class], &w.Snapshot.Pods[x.Pod])
 	}
-	w.gatherMissing(by)
+	w.gatherMissing(w.Unbound.byClass)
 	if !w.Unbound.Sorted {
 		for i := range w.Demands {
 			slices.Sort(w.Demands[i].Keys)
@@ -120,38 +100,19 @@ func (w *State) Gather() {
 
 // sortDemands brings the demands in the order of priority, size and name.
 func (w *State) sortDemands() {
-	type key struct {
-		priority, rank int32
-		name           string
-		at             int
-	}
-	keys := make([]key, len(w.Demands))
+	order := make([]*Demand, len(w.Demands)) // a Demand is large: each is moved once
 	for i := range w.Demands {
-		class := w.Demands[i].Class
-		keys[i] = key{w.Snapshot.Classes[class].Priority, w.Cache.Classes.Rank[class], w.Demands[i].Name(), i}
+		order[i] = &w.Demands[i]
 	}
-	slices.SortFunc(keys, func(a, b key) int {
-		if a.priority != b.priority {
-			return cmp.Compare(b.priority, a.priority)
-		}
-		if a.rank != b.rank {
-			return cmp.Compare(a.rank, b.rank)
-		}
-		return cmp.Compare(a.name, b.name)
+	rows, rank := w.Snapshot.Classes, w.Cache.Classes.Rank
+	slices.SortFunc(order, func(a, b *Demand) int {
+		return cmp.Or(cmp.Compare(rows[b.Class].Priority, rows[a.Class].Priority), cmp.Compare(rank[a.Class], rank[b.Class]), cmp.Compare(a.Name(), b.Name()))
 	})
-	for i := range keys { // each ring of wants that move into each other's places
-		first := w.Demands[i]
-		for to := i; ; {
-			from := keys[to].at
-			keys[to].at = to
-			if from == i {
-				w.Demands[to] = first
-				break
-			}
-			w.Demands[to] = w.Demands[from]
-			to = from
-		}
+	sorted := make([]Demand, 0, len(order))
+	for _, k := range order {
+		sorted = append(sorted, *k)
 	}
+	w.Demands = sorted
 }
 
 // gatherMissing adds the pods that controllers with an Unschedulable pod have still to
@@ -163,23 +124,21 @@ func (w *State) gatherMissing(by []classDemand) {
 		return
 	}
 	stuck := make(map[cluster.UID]*cluster.Pod)
-	for i := range w.Snapshot.Pods {
-		if pod := &w.Snapshot.Pods[i]; pod.Owner != nil && IsPending(pod) && !pod.Unschedulable.IsZero() {
-			if best := stuck[pod.Owner.UID]; best == nil || best.Created < pod.Created || best.Created == pod.Created && pod.Key < best.Key {
+	for _, x := range w.Unbound.Waiting {
+		if pod := &w.Snapshot.Pods[x.Pod]; pod.Owner != nil && !pod.Unschedulable.IsZero() {
+			if best := stuck[pod.Owner.UID]; best == nil || cmp.Or(cmp.Compare(pod.Created, best.Created), cmp.Compare(best.Key, pod.Key)) > 0 {
 				stuck[pod.Owner.UID] = pod
 			}
 		}
 	}
-	for owner, pod := range stuck {
-		if at := by[pod.Class].buys; at > 0 {
-			if k := &w.Demands[at-1]; k.Owner == "" || owner < k.Owner {
-				k.Owner = owner
-			}
+	for _, owner := range slices.Sorted(maps.Keys(stuck)) {
+		if at := by[stuck[owner].Class].buys; at > 0 && w.Demands[at-1].Owner == "" {
+			w.Demands[at-1].Owner = owner
 		}
 	}
 	for i := range w.Snapshot.Controllers {
 		c := &w.Snapshot.Controllers[i]
-		if pod := stuck[c.Owner.UID]; pod != nil && c.Missing > 0 && by[pod.Class].buys > 0 {
+		if pod := stuck[c.Owner.UID]; pod != nil && by[pod.Class].buys > 0 {
 			w.Demands[by[pod.Class].buys-1].Expected += c.Missing
 		}
 	}
@@ -211,13 +170,11 @@ func (w *State) gatherPod(b *classDemand, pod *cluster.Pod) {
 		to = &b.buys
 	}
 	if *to == 0 {
-		w.Demands = append(w.Demands, Demand{Class: pod.Class, Buys: buys, Keys: b.keys})
+		w.Demands = append(w.Demands, Demand{Class: pod.Class, Buys: buys, Keys: make([]cluster.PodKey, 0, b.count)})
 		*to = int32(len(w.Demands))
-		b.keys = []cluster.PodKey{}
 	}
 	k := &w.Demands[*to-1]
 	k.Keys = append(k.Keys, pod.Key)
-	b.plain = b.plain || buys && delay <= 0 && len(class.NotUnderstood) == 0
 }
 
 // HoldUnknown takes out the pods that fit cannot judge and those that no node can take, and holds them.

@@ -24,9 +24,9 @@ type filteredNode struct {
 	state NodeState
 }
 
-// refresh forgets the verdicts on nodes that look different now. all: every one.
+// refresh forgets the verdicts on nodes that look different now. all: every one, as when nodes came, went or got another name.
 func (v *filterCache) refresh(w *State, all bool) {
-	if all || v.gen != w.Cache.Classes.gen || len(v.nodes) != len(w.Nodes) {
+	if all || v.gen != w.Cache.Classes.gen {
 		*v = filterCache{gen: w.Cache.Classes.gen, nodes: make([]filteredNode, len(w.Nodes))}
 	}
 	v.index = nil
@@ -45,7 +45,7 @@ func (v *filterCache) refresh(w *State, all bool) {
 }
 
 func sameShape(a, b *cluster.Node) bool {
-	return a.Name == b.Name && a.Unschedulable == b.Unschedulable && unchanged.Same(&a.Labels, &b.Labels) && slices.Equal(a.Taints, b.Taints)
+	return a.Unschedulable == b.Unschedulable && unchanged.Same(&a.Labels, &b.Labels) && slices.Equal(a.Taints, b.Taints)
 }
 
 // OpenShape is the shape of a node. A node that the agent is emptying has the shape that it would have without the

@@ -11,7 +11,6 @@ import (
 // instanceIndex says which instance backs which Node, as long as neither the Nodes' names and
 // addresses nor the groups' lists of instances change.
 type instanceIndex struct {
-	known  bool
 	nodes  []*cluster.Node
 	groups []indexedGroup
 	id     cluster.Identity
@@ -28,7 +27,7 @@ type indexedGroup struct {
 
 // stillValid tells whether the index still holds, and takes over the Nodes' new values.
 func (t *instanceIndex) stillValid(s *cluster.Snapshot) bool {
-	if !t.known || len(t.nodes) != len(s.Nodes) || len(t.groups) != len(s.Groups) {
+	if len(t.nodes) != len(s.Nodes) || len(t.groups) != len(s.Groups) {
 		return false
 	}
 	for i := range s.Groups {
@@ -58,7 +57,7 @@ func (w *State) matchInstances() {
 // rebuild finds the instance of each Node anew. It costs sorting N, and the instances.
 func (t *instanceIndex) rebuild(w *State) {
 	s := w.Snapshot
-	*t = instanceIndex{known: true, nodes: slices.Clone(s.Nodes), id: cluster.Identify(s.Groups, s.Nodes),
+	*t = instanceIndex{nodes: slices.Clone(s.Nodes), id: cluster.Identify(s.Groups, s.Nodes),
 		order: make([]int32, len(s.Nodes)), byName: make(map[cluster.NodeName]int, len(s.Nodes)),
 		group: make([]int32, len(s.Nodes)), inst: make([]*cluster.Instance, len(s.Nodes))}
 	t.groups = make([]indexedGroup, 0, len(s.Groups))

@@ -1,8 +1,8 @@
 package round
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
@@ -51,14 +51,14 @@ func (w *State) refreshFacts(changed []bool) {
 	var moved map[*cluster.Node]*nodeFacts
 	old, now := e.Facts, e.oldFacts[:0]
 	made := FactsAllocator{Dims: w.Dimensions.Len()}
-	if len(old) == 0 && len(w.Snapshot.Nodes) > 0 {
+	if len(old) == 0 {
 		made.facts, made.rooms = make([]nodeFacts, len(w.Snapshot.Nodes)), make([]int64, len(w.Snapshot.Nodes)*made.Dims)
 	}
 	for i, n := range w.Snapshot.Nodes {
 		var f *nodeFacts
 		if i < len(old) && old[i].node == n {
 			f = old[i]
-		} else if len(old) > 0 {
+		} else {
 			if moved == nil {
 				moved = factsByNode(old, w.Snapshot.Nodes)
 			}
@@ -86,7 +86,7 @@ func factsByNode(old []*nodeFacts, nodes []*cluster.Node) map[*cluster.Node]*nod
 }
 
 func (f *nodeFacts) uses(changed []bool) bool {
-	return slices.ContainsFunc(f.Classes, func(h ClassCount) bool { return int(h.Class) >= len(changed) || changed[h.Class] })
+	return slices.ContainsFunc(f.Classes, func(h ClassCount) bool { return changed[h.Class] })
 }
 
 // FactsAllocator is where the facts of a first round are: one after the other, as they are read.
@@ -119,8 +119,9 @@ func (w *State) FillFacts(f *nodeFacts, n *cluster.Node) {
 		takes, to := 1, &f.Requested
 		switch {
 		case Daemon(pod):
-			if to = &f.DaemonRequests; pod.Owner != nil {
-				f.daemons = append(f.daemons, daemons.Pod{Owner: pod.Owner.UID, Class: int32(pod.Class)})
+			to = &f.DaemonRequests
+			if p, ok := daemonPod(pod); ok {
+				f.daemons = append(f.daemons, p)
 			}
 		case w.Expendable(pod):
 			takes, to, f.Expendable = 0, nil, true
@@ -139,23 +140,21 @@ func (w *State) FillFacts(f *nodeFacts, n *cluster.Node) {
 // takeHeld takes what the pods of a Node take out of a room.
 func (w *State) takeHeld(f *nodeFacts, room []int64) {
 	for _, h := range f.Classes {
-		if h.N > 0 {
-			binpack.Sub(room, w.Dimensions.Class(int(h.Class)), int(h.N))
-		}
+		binpack.Sub(room, w.Dimensions.Class(int(h.Class)), int(h.N))
 	}
 }
 
 // Sorted returns pods by key; those of an observer are.
 func Sorted(pods []cluster.Pod) []cluster.Pod {
-	for i := 1; i < len(pods); i++ {
-		if pods[i].Key < pods[i-1].Key {
-			pods = slices.Clone(pods)
-			slices.SortStableFunc(pods, func(a, b cluster.Pod) int { return strings.Compare(string(a.Key), string(b.Key)) })
-			break
-		}
+	if slices.IsSortedFunc(pods, byKey) {
+		return pods
 	}
+	pods = slices.Clone(pods)
+	slices.SortStableFunc(pods, byKey)
 	return pods
 }
+
+func byKey(a, b cluster.Pod) int { return cmp.Compare(a.Key, b.Key) }
 
 // addRequests adds a request to a sum, extended resources only where they are asked for.
 func addRequests(sum, r *cluster.Resources, extended bool) {
@@ -171,7 +170,7 @@ func addRequests(sum, r *cluster.Resources, extended bool) {
 // DueWords say when a node may go.
 func (f *nodeFacts) DueWords(due time.Time) string {
 	s := &f.message
-	if s.words == "" || !s.due.Equal(due) || s.name != "" {
+	if !s.due.Equal(due) {
 		*s = messageCache{due: due, words: "not needed: may go at " + Stamp(due)}
 	}
 	return s.words
@@ -184,7 +183,7 @@ func (f *nodeFacts) UnplaceableWords(pod cluster.PodKey, because func() string) 
 		why = because()
 	}
 	s := &f.message
-	if s.words == "" || s.name != string(pod)+why {
+	if s.name != string(pod)+why {
 		*s = messageCache{name: string(pod) + why, words: "pod " + string(pod) + " has room nowhere else" + why}
 	}
 	return s.words

@@ -51,12 +51,19 @@ func TestNominated(t *testing.T) {
 		node   cluster.NodeName
 		cutoff int32
 		room   int64
-	}{"a node": {"n-1", 0, 1900}, "no node": {"", 0, 2000}, "one that is not there": {"z", 0, 2000}, "a pod that does not matter": {"n-1", 1, 2000}} {
+		change func(*cluster.Pod)
+	}{
+		"a node": {"n-1", 0, 1900, nil}, "no node": {"", 0, 2000, nil}, "one that is not there": {"z", 0, 2000, nil}, "a pod that does not matter": {"n-1", 1, 2000, nil},
+		"a pod that has ended": {"n-1", 0, 2000, func(p *cluster.Pod) { p.Finished = true }}, "one that is bound": {"n-1", 0, 2000, func(p *cluster.Pod) { p.Node = "z" }},
+	} {
 		l := newLedger()
 		l.p.ExpendablePodsCutoff = c.cutoff
 		l.s.Nodes[0].Allocatable = cluster.Resources{MilliCPU: 2000, Pods: 9}
 		l.s.Classes = []cluster.PodClass{{Requests: cluster.Resources{MilliCPU: 100, Pods: 1}}}
 		l.s.Pods = []cluster.Pod{{Key: "a", Nominated: c.node, Unschedulable: cluster.At(l.s.Now)}}
+		if c.change != nil {
+			c.change(&l.s.Pods[0])
+		}
 		w := l.count()
 		if n := &w.Nodes[0]; n.Room[0] != c.room || n.InUse != (c.room < 2000) {
 			t.Errorf("%s: %d is left, in use %v", name, n.Room[0], n.InUse)
