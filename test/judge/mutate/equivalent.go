@@ -180,6 +180,9 @@ var Equivalent = map[string]map[string]string{
 		`nodefacts.go DueWords: always !s.due.Equal(due)`:                                                                  "the same words once more: it only costs time",
 		`nodefacts.go UnplaceableWords: always s.name != string(pod)+why`:                                                  "as above",
 	},
+	"agent/plan/internal/unchanged": {
+		`unchanged.go SamePolicy: never Same(a, b)`: "what lies behind equal addresses is compared too: it only costs time",
+	},
 	"agent/binpack": {
 		`binbybin.go seek: always x.at < len(x.items) && x.shares[x.at] > most`: "the search finds the same place: it only costs time",
 		`binbybin.go seek: always x.shares[x.at] > most`:                        "as above",
