@@ -180,6 +180,10 @@ var Equivalent = map[string]map[string]string{
 		`nodefacts.go DueWords: always !s.due.Equal(due)`:                                                                  "the same words once more: it only costs time",
 		`nodefacts.go UnplaceableWords: always s.name != string(pod)+why`:                                                  "as above",
 	},
+	"agent/plan/internal/judge": {
+		`queue.go queue: always j.queues[draw] == nil`:     "the same queue is made again: it only costs time",
+		`candidates.go covers: edge j.sim.Steps > j.limit`: "a part ends a step earlier",
+	},
 	"agent/plan/internal/unchanged": {
 		`unchanged.go SamePolicy: never Same(a, b)`: "what lies behind equal addresses is compared too: it only costs time",
 	},

@@ -85,9 +85,8 @@ func (j *model) covers() (out [][]int) {
 		}
 		m := j.mark()
 		x, rest := make([]int, len(j.cost)), maps.Clone(left)
-		if j.coverLeft(x, rest, groups) > 0 && k > 0 {
-			j.coverLeft(x, rest, j.groups)
-		}
+		j.coverLeft(x, rest, groups)
+		j.coverLeft(x, rest, j.groups)
 		j.rollback(m)
 		out = append(out, x)
 	}
@@ -169,9 +168,6 @@ func (j *model) missing(x []int, need []int64) (most float64) {
 			if m > 0 {
 				n -= int64(m) * j.rooms[g][k]
 			}
-		}
-		if n <= 0 {
-			continue
 		}
 		least := math.Inf(1)
 		for _, g := range j.groups {

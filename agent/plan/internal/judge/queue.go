@@ -10,7 +10,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// collectWaiting finds the pods that wait and that machines are bought for.
+// collectWaiting finds the pods that wait, and counts those that machines are bought for.
 func (j *model) collectWaiting() {
 	w := j.w
 	j.lacking, j.onNodes = make([]int, len(w.Snapshot.Classes)), make([]int, len(w.Snapshot.Classes))
@@ -21,17 +21,14 @@ func (j *model) collectWaiting() {
 	}
 	j.waits = make([]queued, 0, len(w.Unbound.Waiting))
 	for _, x := range w.Unbound.Waiting {
-		if j.lacking[x.Class] > 0 {
-			p := &w.Snapshot.Pods[x.Pod]
-			j.waits = append(j.waits, queued{w.Snapshot.Classes[x.Class].Priority, p.Created, p.Key, hashOf(p.Key), int(x.Class)})
-		}
+		p := &w.Snapshot.Pods[x.Pod]
+		j.waits = append(j.waits, queued{w.Snapshot.Classes[x.Class].Priority, p.Created, p.Key, hashOf(p.Key), int(x.Class)})
 	}
 	for i := range w.Demands { // pods that are still to be made come last
-		if k := &w.Demands[i]; k.Buys {
-			for n := range k.Expected {
-				key := cluster.PodKey(fmt.Sprint(k.Owner, " ", n))
-				j.waits = append(j.waits, queued{w.Snapshot.Classes[k.Class].Priority, cluster.At(w.Now), key, hashOf(key), k.Class})
-			}
+		k := &w.Demands[i]
+		for n := range k.Expected {
+			key := cluster.PodKey(fmt.Sprint(k.Owner, " ", n))
+			j.waits = append(j.waits, queued{w.Snapshot.Classes[k.Class].Priority, cluster.At(w.Now), key, hashOf(key), k.Class})
 		}
 	}
 	j.sort(0)
@@ -91,7 +88,7 @@ func runsOf(all []queued, after, left []int) (out []podRun) {
 	after, left = slices.Clone(after), slices.Clone(left)
 	for i := range all {
 		c := all[i].class
-		if after != nil && after[c] > 0 {
+		if after[c] > 0 {
 			after[c]--
 			continue
 		}
