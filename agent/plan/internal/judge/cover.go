@@ -12,15 +12,10 @@ import (
 // scheduler would. It returns how many remain. It costs the machines times the groups times
 // the classes, and the pods.
 func (j *model) coverLeft(x []int, left map[int]int, groups []int) (total int) {
-	free := true
-	for c, n := range left {
-		total += n
-		free = free && (n == 0 || !j.constrained(c))
-	}
-	if free {
+	if !slices.ContainsFunc(j.order, func(c int) bool { return left[c] > 0 && j.constrained(c) }) {
 		return j.coverByCount(x, left, groups)
 	}
-	for total > 0 {
+	for total = sumOf(left); total > 0; {
 		best, ratio := -1, 0.0
 		for _, g := range groups {
 			if r := j.worth(x, left, g, len(groups) == 1); r > ratio*(1+1e-9) {
@@ -64,7 +59,7 @@ func (j *model) worth(x []int, left map[int]int, g int, alone bool) float64 {
 	room := slices.Clone(j.rooms[g])
 	for _, c := range j.order {
 		n := left[c]
-		if n == 0 || !j.takes(c, g) && j.w.packer.Topology == nil {
+		if n == 0 {
 			continue
 		}
 		size := j.w.Dimensions.Class(c)

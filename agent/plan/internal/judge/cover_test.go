@@ -112,7 +112,31 @@ func TestCoverLeft(t *testing.T) {
 		"over zones":                  {func(k *market) { spreadOver(k.waiting(8, 1000, 64), zoneLabel) }, -1, "[2 0 0] 0"},
 		"over zones, with others":     {func(k *market) { spreadOver(k.waiting(2, 1000, 64), zoneLabel); k.waiting(3, 1000, 64) }, -1, "[1 0 1] 0"},
 		"one on each, with others":    {func(k *market) { apart(k.waiting(2, 1000, 64), hostLabel); k.waiting(6, 1000, 64) }, -1, "[2 0 0] 0"},
-		"too large, on each host":     {func(k *market) { apart(k.waiting(2, 9000, 64), hostLabel) }, -1, "[0 0 0] 2"},
+		"each zone in turn": {func(k *market) {
+			for _, zone := range []string{"a", "b"} {
+				k.s.Nodes = append(k.s.Nodes, &cluster.Node{Name: cluster.NodeName(zone), Labels: map[string]string{zoneLabel: zone}, Ready: cluster.StatusTrue})
+			}
+			spreadOver(k.waiting(8, 1000, 64), zoneLabel)
+		}, -1, "[0 1 4] 0"},
+		"one on each, far over the end": {func(k *market) { k.s.Groups[2].Max = 2; apart(k.waiting(12, 1000, 64), hostLabel) }, 2, "[0 0 2] 10"},
+		"a large one is used up first": {func(k *market) {
+			apart(k.waiting(1, 3000, 64), hostLabel)
+			apart(k.waiting(12, 500, 64), hostLabel)
+		}, -1, "[1 0 11] 0"},
+		"a rest for small ones": {func(k *market) { apart(k.waiting(9, 10, 64), hostLabel); k.waiting(9, 990, 64) }, -1, "[2 0 7] 0"},
+		"a rest at the bound":   {func(k *market) { apart(k.waiting(20, 10, 64), hostLabel); k.waiting(5, 990, 64) }, -1, "[1 0 19] 0"},
+		"five kinds on one": {func(k *market) {
+			for cpu := int64(700); cpu <= 800; cpu += 25 {
+				apart(k.waiting(1, cpu, 64), hostLabel)
+			}
+		}, -1, "[1 0 0] 0"},
+		"others that only one group takes": {func(k *market) {
+			apart(k.waiting(1, 10, 64), hostLabel)
+			k.waiting(4, 990, 64).NodeSelector = map[string]string{"pool": "dear"}
+		}, -1, "[0 1 0] 0"},
+		"pods that only one group takes": {func(k *market) { k.waiting(4, 990, 64).NodeSelector = map[string]string{"pool": "dear"} }, -1, "[0 1 0] 0"},
+		"one large among many":           {func(k *market) { k.waiting(1, 3000, 64); k.waiting(9, 1000, 64) }, -1, "[3 0 0] 0"},
+		"too large, on each host":        {func(k *market) { apart(k.waiting(2, 9000, 64), hostLabel) }, -1, "[0 0 0] 2"},
 	} {
 		k := newMarket()
 		k.group("small", "a", 1000, 8192, 1.2)
@@ -225,5 +249,24 @@ func TestZones(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
+	}
+}
+
+// TestWithin: the machines of a balanced set have to go on its groups.
+func TestWithin(t *testing.T) {
+	k := newMarket()
+	k.group("a", "a", 4000, 8192, 4).Max = 1
+	k.group("b", "b", 4000, 8192, 4).Max = 1
+	k.waiting(1, 1000, 64)
+	apart(k.waiting(1, 1000, 64), hostLabel)
+	j := k.model()
+	j.balanced[0] = []int{0, 1}
+	for n, want := range []bool{true, true, true, false} {
+		if got := j.within([]int{n, 0}); got != want {
+			t.Errorf("%d machines: %v", n, got)
+		}
+	}
+	if j.constrained(0) || !j.constrained(1) {
+		t.Error("of two classes the one that keeps off its own kind depends on others")
 	}
 }
