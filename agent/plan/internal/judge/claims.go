@@ -103,7 +103,7 @@ func (j *model) repack(left map[int]int, from int) (packed []schedsim.Placement,
 	}
 	extra = make(map[int]int)
 	for _, c := range j.order {
-		if j.constrained(c) || count[c]+left[c] == 0 {
+		if j.constrained(c) {
 			continue
 		}
 		size, n := j.w.Dimensions.Class(c), count[c]+left[c]
@@ -120,9 +120,7 @@ func (j *model) repack(left map[int]int, from int) (packed []schedsim.Placement,
 		if n > left[c] {
 			return nil, map[int]int{}
 		}
-		if n < left[c] {
-			extra[c] = left[c] - n
-		}
+		extra[c] = left[c] - n
 	}
 	return packed, extra
 }
@@ -134,7 +132,7 @@ func (j *model) repack(left map[int]int, from int) (packed []schedsim.Placement,
 func (j *model) keepHeadroom(left map[int]int) (kept int) {
 	pieces := make(map[int]int)
 	for c, n := range left {
-		if n > 0 && j.w.HeadroomName(c) != "" {
+		if j.w.HeadroomName(c) != "" {
 			pieces[c] = n
 		}
 	}

@@ -46,6 +46,7 @@ func (k *market) waiting(n int, cpu, memory int64) *cluster.PodClass {
 // judge plays the steps of a round before it buys.
 func (k *market) judge() *Judge {
 	w := round.New(new(round.Cache), &k.s, &k.m, &k.p)
+	w.OpenHeadroom()
 	w.Remember()
 	w.LearnOutcomes()
 	w.Index()
