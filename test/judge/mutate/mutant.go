@@ -59,7 +59,7 @@ var Targets = []Target{
 	{Package: "agent/plan/internal/topology", Files: []string{"balancing.go", "dimensions.go", "topology.go", "wide.go", "zoneassignment.go", "zonerooms.go"}, Hangs: 20 * time.Second},
 	{Package: "agent/plan/internal/packing", Files: []string{"expander.go", "packer.go", "partners.go", "pricing.go", "stranding.go", "together.go"}, Skip: "^(TestOptionsStand|TestOneDemandInClosedForm|TestTakenBy)$", Hangs: 20 * time.Second},
 	{Package: "agent/plan/internal/round", Files: []string{"backoff.go", "beingremoved.go", "bookkeeping.go", "classindex.go", "daemonpods.go", "demand.go", "filtercache.go", "fitstate.go", "groups.go", "headroom.go", "ignored.go", "instanceindex.go", "instances.go", "nodefacts.go", "nodes.go", "similargroups.go", "starting.go", "state.go", "totals.go", "upcoming.go", "utilisation.go"}},
-	{Package: "agent/plan/internal/judge", Files: []string{"budget.go", "candidates.go", "claims.go", "cover.go", "karpenter.go", "queue.go"}, Hangs: 10 * time.Second},
+	{Package: "agent/plan/internal/judge", Files: []string{"budget.go", "candidates.go", "claims.go", "cover.go", "karpenter.go", "queue.go", "reasons.go"}, Hangs: 10 * time.Second},
 	{Package: "agent/plan/internal/unchanged", Files: []string{"unchanged.go"}},
 }
 
