@@ -198,6 +198,13 @@ var Equivalent = map[string]map[string]string{
 		`cover.go coverByCount: edge left[j.order[i]] >= n`: "as above",
 		`cover.go fillEmpty: never left[c] == 0`:            "no pod of the class has room: it only costs time",
 	},
+	"agent/plan/internal/scaleup": {
+		`zones.go zonesToBlame: never !slices.Contains(zoneFilters, rule)`: "a machine in one zone is refused for the same: it only costs time",
+		`zones.go zonesToBlame: never len(keys) == 0`:                      "as above",
+		`zones.go ZonesOf: always !known`:                                  "the zones are found again: it only costs time",
+		`zones.go zoneKeys: always !has`:                                   "the label of the template stays: it only costs time",
+		`zones.go valuesOf: never known`:                                   "the values are found again: it only costs time",
+	},
 	"agent/plan/internal/unchanged": {
 		`unchanged.go SamePolicy: never Same(a, b)`: "what lies behind equal addresses is compared too: it only costs time",
 	},

@@ -60,6 +60,7 @@ var Targets = []Target{
 	{Package: "agent/plan/internal/packing", Files: []string{"expander.go", "packer.go", "partners.go", "pricing.go", "stranding.go", "together.go"}, Skip: "^(TestOptionsStand|TestOneDemandInClosedForm|TestTakenBy)$", Hangs: 20 * time.Second},
 	{Package: "agent/plan/internal/round", Files: []string{"backoff.go", "beingremoved.go", "bookkeeping.go", "classindex.go", "daemonpods.go", "demand.go", "filtercache.go", "fitstate.go", "groups.go", "headroom.go", "ignored.go", "instanceindex.go", "instances.go", "nodefacts.go", "nodes.go", "similargroups.go", "starting.go", "state.go", "totals.go", "upcoming.go", "utilisation.go"}},
 	{Package: "agent/plan/internal/judge", Files: []string{"budget.go", "candidates.go", "claims.go", "cover.go", "karpenter.go", "queue.go", "reasons.go"}, Hangs: 10 * time.Second},
+	{Package: "agent/plan/internal/scaleup", Files: []string{"refusals.go", "zones.go"}, Skip: "^(TestJudgeKeepsItsBudget|TestNewMachinesAreBought|TestChains|TestBudgetIsTold|TestDimensionsAreBounded)$"},
 	{Package: "agent/plan/internal/unchanged", Files: []string{"unchanged.go"}},
 }
 

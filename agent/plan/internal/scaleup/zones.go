@@ -32,9 +32,6 @@ func (w *Planner) zonesToBlame(class int, g *round.Group, rule string) string {
 		return ""
 	}
 	zones := w.ZonesOf(g)
-	if len(zones) < 2 {
-		return ""
-	}
 	keys := w.zoneKeys(class, g, zones)
 	if len(keys) == 0 {
 		return ""
@@ -73,7 +70,7 @@ func (w *Planner) ZonesOf(g *round.Group) []string {
 func (w *Planner) zoneKeys(class int, g *round.Group, zones []string) (keys []string) {
 	c := &w.Snapshot.Classes[class]
 	add := func(key string, holdsZone bool) {
-		if _, has := g.Template.Labels[key]; !has && !slices.Contains(keys, key) && (holdsZone || slices.Contains(g.Template.ZoneLabels, key) || slices.Contains(cluster.LabelsOfZone, key)) {
+		if _, has := g.Template.Labels[key]; !has && (holdsZone || slices.Contains(g.Template.ZoneLabels, key) || slices.Contains(cluster.LabelsOfZone, key)) {
 			keys = append(keys, key)
 		}
 	}
@@ -109,9 +106,7 @@ func (w *Planner) valuesOf(key string) map[string]bool {
 	}
 	values := map[string]bool{}
 	for i := range w.Nodes {
-		if v, has := w.Nodes[i].Labels[key]; has {
-			values[v] = true
-		}
+		values[w.Nodes[i].Labels[key]] = true
 	}
 	round.Set(&w.zones.values, key, values)
 	return values
