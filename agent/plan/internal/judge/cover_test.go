@@ -11,12 +11,12 @@ import (
 
 const zoneLabel = "topology.kubernetes.io/zone"
 
-// apart keeps the pods of a class off each other's hosts.
+// apart keeps the pods of a class off nodes with the same value of a label.
 func apart(c *cluster.PodClass, key string) {
 	c.PodAntiAffinity = []cluster.PodTerm{{TopologyKey: key, Namespaces: []string{"d"}, Selector: ownSelector(c)}}
 }
 
-// spreadOver spreads the pods of a class over zones.
+// spreadOver spreads the pods of a class over the values of a label of nodes.
 func spreadOver(c *cluster.PodClass, key string) {
 	c.Spread = []cluster.Spread{{TopologyKey: key, MaxSkew: 1, Selector: ownSelector(c)}}
 }
