@@ -51,7 +51,8 @@ func (w *Packer) leastBought() *Solution { return w.servesLeftFirst(w.leastOf())
 // leastOf tries a few ways and takes the one that buys least: as if nothing had
 // been reserved; with all upcoming machines filled together; with what was reserved; and with
 // the nodes that carry our mark, which pods may need back. A solution with marked nodes may not help fewer pods than
-// the same without.
+// the same without. Where the same machines are bought either way, what was reserved stays reserved: pods that wait for a fuller
+// machine (patience) do not take the machines of others.
 func (w *Packer) leastOf() *Solution {
 	best := w.SolveOnce(false, false)
 	if best.Bought()+best.Unplaced() == 0 {
@@ -63,7 +64,8 @@ func (w *Packer) leastOf() *Solution {
 	best = w.fillsUpcoming(best, false)
 	var kept *Solution
 	if promised && best.Bought() > 0 {
-		if kept = w.SolveOnce(true, false); kept != nil && kept.Bought() < best.Bought() {
+		kept = w.SolveOnce(true, false)
+		if kept != nil && (kept.Bought() < best.Bought() || slices.Equal(kept.Grow, best.Grow) && kept.Unplaced() <= best.Unplaced()) {
 			best = kept
 		}
 	}
