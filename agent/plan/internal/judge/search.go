@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/contents"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/exchange"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 
@@ -33,9 +34,15 @@ func (w *Judge) Judged() *packing.Solution {
 }
 
 // judgedWith is the solution with or without the nodes that are being emptied, and where it buys, beside it the one that
-// buys nothing; nil: no purchase could be judged within the steps of the round.
+// buys nothing; nil: no purchase could be judged within the steps of the round. Where pods may wait for a fuller machine (patience), the
+// pods that earlier rounds ordered machines for are put on these first: else those that wait would take their places, and the
+// next order would be for them.
 func (w *Judge) judgedWith(cost []float64, withMarked bool) (s, without *packing.Solution) {
-	j := w.newModel(cost, withMarked, nil)
+	var placed []contents.Content
+	if w.Policy.Patience > 0 {
+		placed = contents.Of(w.State)
+	}
+	j := w.newModel(cost, withMarked, placed)
 	t, ok := j.choose()
 	if ok {
 		s = j.solution(t)
