@@ -45,7 +45,7 @@ func TestFoundWorlds(t *testing.T) {
 		t.Errorf("%v are seeds, not worlds: keep what they draw (-keep A,B) and remove them", seeds)
 	}
 	files, err := filepath.Glob(fileOf("*"))
-	if err != nil || len(files) < 55 {
+	if err != nil || len(files) < 56 {
 		t.Fatalf("%d worlds, %v", len(files), err)
 	}
 	for i, file := range files {

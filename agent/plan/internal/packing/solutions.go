@@ -122,9 +122,10 @@ func (a *Solution) NeedsLess(than, plain *Solution) bool {
 	return a.Unplaced() <= plain.Unplaced() && a.Bought() < than.Bought() || a.Unplaced() < than.Unplaced() && a.Bought() <= than.Bought()
 }
 
-// fillsUpcoming looks for a solution that buys less after a restart, where the agent does not know for which pods the
+// fillsUpcoming looks for a solution that buys nothing at all after a restart, where the agent does not know for which pods the
 // upcoming machines were bought: machines of several sizes may have been bought for one purpose, so that all are filled
-// together, the large ones first or the small ones, before the expander chooses.
+// together, the large ones first or the small ones. A solution that would buy, even if less, is not taken: after another restart
+// it is not found again.
 func (w *Packer) fillsUpcoming(best *Solution, withMarked bool) *Solution {
 	if best.Bought() == 0 || len(w.Next.OrphanedUpcoming) == 0 {
 		return best
@@ -136,11 +137,11 @@ func (w *Packer) fillsUpcoming(best *Solution, withMarked bool) *Solution {
 		}
 	}
 	slices.SortStableFunc(groups, func(a, b int) int { return cmp.Compare(w.Groups[a].SizeCost(), w.Groups[b].SizeCost()) })
-	for try := 0; try < 2 && best.Bought() > 0; try++ {
+	for range 2 {
 		slices.Reverse(groups)
 		v := w.solveVerified(withMarked, func(v *Solver) bool { v.openUpcoming(groups); return true })
-		if v.Solution.Bought() < best.Bought() && v.Solution.Unplaced() <= best.Unplaced() {
-			best = &v.Solution
+		if v.Solution.Bought() == 0 && v.Solution.Unplaced() <= best.Unplaced() {
+			return &v.Solution
 		}
 	}
 	return best

@@ -53,6 +53,9 @@ func Hold(p *packing.Packer, a *packing.Solution) []Wait {
 	if slices.ContainsFunc(a.Bins, func(b packing.Bin) bool { return b.Fresh && keepsHeadroom(p, &b) }) {
 		return nil // pods that wait would use a machine that comes to be kept free
 	}
+	if len(p.Next.OrphanedUpcoming) > 0 {
+		return nil // after a restart: which pods are left over depends on how the machines that are coming are filled
+	}
 	if reachesLimit(p, a) {
 		return nil // the next round would buy for the pods that are left what this one does not
 	}
