@@ -560,6 +560,7 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, decision.Memory, decision.Policy
 		s.Controllers = append(s.Controllers, cluster.Controller{Owner: cluster.Owner{Kind: "ReplicaSet", Name: "rs-1", UID: "rs-1"}, Key: "default/rs-1", Missing: r.IntN(20)})
 	}
 	s.Stale = pick(r, "", "", "", "", "", "", "the API server does not answer")
+	m.LittleFilled = t0.Add(-time.Second) // no draw: with patience, pods wait for fuller machines
 	someReplacements(&s, &m, &p)
 	return s, m, p
 }

@@ -34,12 +34,12 @@ func (w *Judge) Judged() *packing.Solution {
 }
 
 // judgedWith is the solution with or without the nodes that are being emptied, and where it buys, beside it the one that
-// buys nothing; nil: no purchase could be judged within the steps of the round. Where pods may wait for a fuller machine (patience), the
+// buys nothing; nil: no purchase could be judged within the steps of the round. Where pods may wait for a fuller machine now (patience), the
 // pods that earlier rounds ordered machines for are put on these first: else those that wait would take their places, and the
 // next order would be for them.
 func (w *Judge) judgedWith(cost []float64, withMarked bool) (s, without *packing.Solution) {
 	var placed []contents.Content
-	if w.Policy.Patience > 0 {
+	if w.Policy.Patience > 0 && !w.Reached(w.Memory.LittleFilled.Add(w.Policy.UnneededFor)) {
 		placed = contents.Of(w.State)
 	}
 	j := w.newModel(cost, withMarked, placed)
