@@ -53,7 +53,7 @@ var mutants = []mutant{
 	{"requests: pod level", "observe/convert/requests.go", []string{`name == corev1.ResourceMemory || strings`, `strings`}},
 	{"requests: a resize under way", "observe/convert/requests.go", []string{`c.Resources.Requests, st.Resources.Requests, st.AllocatedResources)`, `c.Resources.Requests, st.Resources.Requests, nil)`}},
 	{"ReadWriteOncePod", "fit/volumes.go", []string{`s.claims[claim] > 0`, `s.claims[claim] > 1`}},
-	{"attach limits", "fit/volumes.go", []string{`+brings > limit`, `+brings > limit+1`}},
+	{"attach limits", "fit/volumes.go", []string{`)) > limit {`, `)) > limit+1 {`}},
 	{"attach limits: a handle on the node counts once", "fit/volumes.go", []string{`&& s.handles[uint64(node)<<32|uint64(h)] == 0`, ``}},
 	{"volume affinity", "fit/volumes.go", []string{`terms := a.volumes[i].Affinity; terms != nil &&`, `terms := a.volumes[i].Affinity; terms == nil &&`}},
 	{"allowedTopologies", "fit/volumes.go", []string{`terms := a.volumes[i].Topologies; terms != nil &&`, `terms := a.volumes[i].Topologies; terms == nil &&`}},
