@@ -103,8 +103,16 @@ func Passes(c *cluster.PodClass, s *NodeInfo) bool {
 
 // UnknownDomain is the first topology key of a class's required terms that a template says nothing about; empty: there is
 // none. The label may be one that the machine's Node gets, and its value is not known. A Node without the label is in
-// no domain (InterPodAffinity, PodTopologySpread), and the filters judge it. It costs the terms.
-func UnknownDomain(c *cluster.PodClass, s *NodeInfo) (first string) {
+// no domain (InterPodAffinity, PodTopologySpread), and the filters judge it. A class that is not constrained goes to any
+// domain, and nil is a State in which none is. It costs the terms.
+func (s *State) UnknownDomain(class int, n *NodeInfo) string {
+	if s == nil || !s.Constrained(class) {
+		return ""
+	}
+	return unknownDomain(&s.classes[class], n)
+}
+
+func unknownDomain(c *cluster.PodClass, s *NodeInfo) (first string) {
 	if s.Name != "" {
 		return ""
 	}

@@ -222,7 +222,7 @@ func (s *State) Passes(class, node int) bool {
 }
 
 func (s *State) passes(a *constraints, node int) bool {
-	return a.refused == "" && s.claimsFree(a) && s.attachable(a, node) && s.reachable(a, node) &&
+	return s.passesVolumes(a, node, nil) &&
 		s.spreadHolds(a, node) == "" && s.interPod(a, node) == ""
 }
 

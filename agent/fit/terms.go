@@ -84,7 +84,7 @@ func (s *State) Counts(t Term, node int) bool {
 	return s.counts(node, s.eligibleNodes[c.eligible].eligibility)
 }
 
-// CountedBy tells whether a term counts the pods of a class: those of Spread where Counts holds.
+// CountedBy tells whether a term counts the pods of a class. A Spread term counts them only on the nodes for which Counts is true.
 func (s *State) CountedBy(t Term, class int) bool {
 	return slices.Contains(s.incrementsOf(class), t.counter)
 }

@@ -16,17 +16,17 @@ func TestUnknownDomain(t *testing.T) {
 		want bool
 	}{{zoneKey, "", true}, {hostKey, "", true}, {"rack", "", false}, {"rack", "n", true}} {
 		class := avoids(near(c.key, in("app", "me")))
-		if got := UnknownDomain(&class, &NodeInfo{Name: c.node, Labels: labels}) == ""; got != c.want {
+		if got := unknownDomain(&class, &NodeInfo{Name: c.node, Labels: labels}) == ""; got != c.want {
 			t.Errorf("anti-affinity on %s, node %q: known %v, want %v", c.key, c.node, got, c.want)
 		}
 	}
 	several := avoids(near("rack", in("app", "me")), near("aisle", in("app", "me")), near("room", in("app", "me")))
-	if got := UnknownDomain(&several, &NodeInfo{Labels: labels}); got != "aisle" {
+	if got := unknownDomain(&several, &NodeInfo{Labels: labels}); got != "aisle" {
 		t.Errorf("%q is the first of three keys by name, want aisle", got)
 	}
 	term := near("rack", in("app", "me"))
 	class := cluster.PodClass{PodAffinity: []cluster.PodTerm{term}, PodAntiAffinity: []cluster.PodTerm{near("building", in("app", "me"))}}
-	if got := UnknownDomain(&class, &NodeInfo{Labels: labels}); got != "building" {
+	if got := unknownDomain(&class, &NodeInfo{Labels: labels}); got != "building" {
 		t.Errorf("%q is the first key that the template does not tell, want building", got)
 	}
 }

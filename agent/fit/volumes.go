@@ -114,7 +114,7 @@ func (s *State) claimsFree(a *constraints) bool {
 }
 
 func (s *State) limited(a *constraints, node int) string {
-	if s.attachable(a, node) {
+	if s.attachable(a, node, nil) {
 		return ""
 	}
 	return wordsLimit
@@ -124,14 +124,16 @@ func (s *State) limited(a *constraints, node int) string {
 // come before them are so many of a driver.
 func (s *State) PassesVolumes(class, node int, volumes map[string]int) bool {
 	a := s.constraintsOf(class)
-	return a == nil || a.refused == "" && s.claimsFree(a) && s.attachableAmong(a, node, volumes) && s.reachable(a, node)
+	return a == nil || s.passesVolumes(a, node, volumes)
+}
+
+func (s *State) passesVolumes(a *constraints, node int, volumes map[string]int) bool {
+	return a.refused == "" && s.claimsFree(a) && s.attachable(a, node, volumes) && s.reachable(a, node)
 }
 
 // attachable follows CSILimits.Filter: of every driver that the pod brings new
-// volumes for, old and new ones stay within the node's limit.
-func (s *State) attachable(a *constraints, node int) bool { return s.attachableAmong(a, node, nil) }
-
-func (s *State) attachableAmong(a *constraints, node int, volumes map[string]int) bool {
+// volumes for, old and new ones stay within the node's limit, with the volumes of other pods that come before.
+func (s *State) attachable(a *constraints, node int, volumes map[string]int) bool {
 	for i, handle := range a.attaches {
 		driver := s.driverOf[handle]
 		limit := s.limits[node*len(s.drivers)+int(driver)]

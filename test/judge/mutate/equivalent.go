@@ -234,7 +234,7 @@ var Equivalent = map[string]map[string]string{
 		`constraintclasses.go newConstraintClasses: edge len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread) > 0`:                            "as above",
 		`eligibility.go join: never alone && g.key == s.hostname`:                                                                                "nothing is counted in the domain: it only costs time",
 		`filters.go Filters: edge w < words`:                                                                                                     "of two equal words either may be said",
-		`filters.go UnknownDomain: edge key < first`:                                                                                             "as above",
+		`filters.go unknownDomain: edge key < first`:                                                                                             "as above",
 		`filters.go WithoutStartupTaints: never !slices.ContainsFunc(ts, Startup)`:                                                               "a copy of the same taints",
 		`nodefilter.go NodeFilter: never len(f.left.anti)+len(f.left.existing)+len(a.affinity)+len(a.spread)+len(s.classes[class].Volumes) == 0`: "what is left asks nothing: it only costs time",
 		`nodefilter.go counting: never !slices.ContainsFunc(list, none)`:                                                                         "a copy of the same terms",

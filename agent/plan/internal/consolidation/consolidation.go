@@ -36,6 +36,7 @@ type Search struct {
 	mover      Mover
 
 	list           []int   // see replaceable
+	idle           []int   // see unneeded
 	perPod, perRun float64 // see meanPod
 }
 
@@ -69,6 +70,7 @@ func (w *Search) Decide() {
 		return
 	}
 	w.perPod, w.perRun = w.meanPod()
+	w.idle = w.unneeded()
 	if s == nil || w.worth(s, 0) <= 0 {
 		s = w.best()
 		s.Since = w.Now

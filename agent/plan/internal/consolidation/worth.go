@@ -45,33 +45,37 @@ func (w *Search) worth(s *decision.Consolidation, most float64) float64 {
 	if !ok {
 		return 0
 	}
-	for used, more := len(idle), w.unneeded(idle, s.Machines); ; {
-		after, left := after, worth
-		for _, i := range idle { // it stays for these pods, which costs as much as a new machine
-			price, _, _ := w.prices(&decision.Consolidation{}, []int{i}, nil)
-			after, left = after+price, left-price
-		}
-		if after > before*(1-w.Policy.ConsolidateSaving) || left <= most*(1+1e-9) {
+	stay := func(node int) { // for these pods, which costs as much as a new machine
+		price, _, _ := w.prices(&decision.Consolidation{}, []int{node}, nil)
+		after, worth = after+price, worth-price
+	}
+	for _, i := range idle {
+		stay(i)
+	}
+	var more []int // nodes that may make it certain in place of a machine
+	if s.Machines == 0 {
+		more = slices.DeleteFunc(slices.Clone(w.idle), func(i int) bool { return slices.Contains(idle, i) })
+		more = more[:min(len(more), mostMachines)]
+	}
+	for {
+		switch {
+		case after > before*(1-w.Policy.ConsolidateSaving) || worth <= most*(1+1e-9):
+			return 0
+		case w.mover.Certain(from, idle, to, s.Machines):
+			return worth
+		case len(more) == 0:
 			return 0
 		}
-		if w.mover.Certain(from, idle, to, s.Machines) {
-			return left
-		}
-		if len(more) == 0 || len(idle) == used+mostMachines {
-			return 0
-		}
+		stay(more[0])
 		idle, more = append(idle, more[0]), more[1:]
 	}
 }
 
-// unneeded are the nodes that go otherwise, those of the least price first, without those that the pods use already. Where they do, no machine has to
-// come: one may have come for the same saving before the agent forgot it in a restart. It costs N log N.
-func (w *Search) unneeded(used []int, machines int) (out []int) {
-	if machines > 0 {
-		return nil
-	}
+// unneeded are the nodes that go otherwise, those of the least price first. One may be a machine that came for a saving which the agent
+// forgot in a restart. It costs N log N.
+func (w *Search) unneeded() (out []int) {
 	for i := range w.Nodes {
-		if n := &w.Nodes[i]; n.Removing && n.State == round.StateReady && n.Group >= 0 && !slices.Contains(used, i) {
+		if n := &w.Nodes[i]; n.Removing && n.State == round.StateReady && n.Group >= 0 {
 			out = append(out, i)
 		}
 	}

@@ -37,7 +37,7 @@ func New(w *round.State, st *fit.State, g *round.Group, n int) *Machines {
 func (m *Machines) Place(class, n int) (left int) {
 	c, size := &m.w.Snapshot.Classes[class], m.w.Dimensions.Class(class)
 	constrained := m.st != nil && m.st.Constrained(class)
-	if m.shape == nil || !fit.Passes(c, m.shape) || constrained && fit.UnknownDomain(c, m.shape) != "" {
+	if m.shape == nil || !fit.Passes(c, m.shape) || m.st.UnknownDomain(class, m.shape) != "" {
 		return n
 	}
 	for r := range m.rooms {

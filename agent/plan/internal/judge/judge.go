@@ -268,7 +268,7 @@ func (j *model) weighClasses() {
 // takes tells whether an empty machine of a group takes a pod of a class, with no other pods around. A constraint in a
 // domain that the template does not name refuses it; anti-affinity to pods that nobody has is none.
 func (j *model) takes(class, g int) bool {
-	return j.rooms[g] != nil && binpack.Fits(j.rooms[g], j.w.Dimensions.Class(class)) && j.w.Takes(class, g, j.infos[g]) && (!j.constrained(class) || fit.UnknownDomain(&j.w.Snapshot.Classes[class], j.infos[g]) == "")
+	return j.rooms[g] != nil && binpack.Fits(j.rooms[g], j.w.Dimensions.Class(class)) && j.w.Takes(class, g, j.infos[g]) && j.w.packer.Topology.UnknownDomain(class, j.infos[g]) == ""
 }
 
 // share is the largest part of a room, of any dimension, that a size takes.

@@ -45,7 +45,7 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// TestReasons: what is told of a purchase by group (a, b): machines that size alone would not ask for, and pods that may be left.
+// TestReasons: the reason of a purchase tells, for each group (a, b), which machines it buys beyond those that the size of the pods needs, and which pods it may leave.
 func TestReasons(t *testing.T) {
 	const less, left = "less", "leave"
 	for name, c := range map[string]struct {

@@ -39,7 +39,7 @@ func (w *Judge) Judged() *packing.Solution {
 // next order would be for them.
 func (w *Judge) judgedWith(cost []float64, withMarked bool) (s, without *packing.Solution) {
 	var placed []contents.Content
-	if w.Policy.Patience > 0 && !w.Reached(w.Memory.LittleFilled.Add(w.Policy.UnneededFor)) {
+	if w.Policy.Patience > 0 && !w.Reached(w.PatienceEnds()) {
 		placed = contents.Of(w.State)
 	}
 	j := w.newModel(cost, withMarked, placed)

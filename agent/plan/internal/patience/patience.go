@@ -7,8 +7,8 @@
 // empty machine of the cheapest group, one pod waits for Policy.Patience, and several for as long together; of a dearer one in proportion to
 // its price, and no pod for longer.
 //
-// Only where pods come one by one is more to be expected: the first machine that is worth a wait is bought at once, and the next ones are held while
-// it is young (Policy.UnneededFor, the least time that it lives; Memory.LittleFilled).
+// A machine is held only where pods come one by one, because only there more pods are likely to come: the first machine that is worth a wait is
+// bought at once, and the next ones are held while it is young (Policy.UnneededFor, the least time that it lives; Memory.LittleFilled).
 //
 // Layer 1. It refuses to choose machines, and to hold one for constrained pods, for pods of the system's own priorities, and
 // where machines are bought for headroom.
@@ -30,8 +30,8 @@ import (
 // critical is the least priority of the system's own classes (system-cluster-critical).
 const critical = 2_000_000_000
 
-// worthWaiting is how long the pods of a machine would have to wait, were they made just now, for its purchase to make the next ones wait. The last machine of
-// a burst is worth a second or two: that more will come does not follow from it.
+// worthWaiting is the least wait, for pods that are made just now, of a machine whose purchase makes the next ones wait. The last machine of
+// a burst is worth a wait of a second or two, and tells nothing about later pods.
 const worthWaiting = 10 * time.Second
 
 // Wait are the pods of a demand that wait for a fuller machine.
@@ -183,7 +183,7 @@ func (h *holder) until(b *packing.Bin, waited func(i int) (pods []*cluster.Pod, 
 		left = time.Duration(worth / rate * float64(time.Second))
 	}
 	until := base.Add(left + time.Second - 1).Truncate(time.Second)
-	if end := h.Memory.LittleFilled.Add(h.Policy.UnneededFor); end.Before(until) {
+	if end := h.PatienceEnds(); end.Before(until) {
 		return end
 	}
 	return until

@@ -170,7 +170,7 @@ func TestKeptIsAsFresh(t *testing.T) {
 	}
 }
 
-// TestKeptIsNotWorkedOutAgain: what has not changed is not asked again.
+// TestKeptIsNotWorkedOutAgain: a round takes over the facts about nodes that have not changed, and does not compute them again.
 func TestKeptIsNotWorkedOutAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		change          func(l *ledger)

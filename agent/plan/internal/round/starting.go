@@ -9,6 +9,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 )
 
+// PatienceEnds is until when machines that would be little filled may be held (rule U30).
+func (w *State) PatienceEnds() time.Time { return w.Memory.LittleFilled.Add(w.Policy.UnneededFor) }
+
 // Patience is how long a machine of a group may take to become a Node, and its Node to become what
 // the group's template says.
 func (w *State) Patience(g *Group) time.Duration {

@@ -33,7 +33,7 @@ func (w *Planner) Certain(from, idle []int, to *round.Group, machines int) bool 
 	if w.settled == nil {
 		w.settled = w.NewState()
 	}
-	if w.likesAreWaiting(q) {
+	if w.relatedPodsWait(q) {
 		return false
 	}
 	m := sureplaces.Begin(w.settled, w.Snapshot.Classes, len(w.Nodes))
@@ -53,8 +53,8 @@ func (w *Planner) Certain(from, idle []int, to *round.Group, machines int) bool 
 	return m.Constrain(q.loads, q.classes, q.nodes, w.Look) && w.fitsAnywhere(q)
 }
 
-// likesAreWaiting tells whether kube-scheduler has still to place a pod that the question's pods may be constrained by.
-func (w *Planner) likesAreWaiting(q *question) bool {
+// relatedPodsWait tells whether kube-scheduler has still to place a pod that the question's pods may be constrained by.
+func (w *Planner) relatedPodsWait(q *question) bool {
 	st := w.settled
 	return slices.ContainsFunc(w.Unbound.Waiting, func(x round.UnboundPod) bool {
 		c := st.Component(int(x.Class))

@@ -166,8 +166,7 @@ func (s *Sim) factOf(v *view, shape int32) *fact {
 		return f
 	}
 	h, c := &s.shapes[shape], &s.cfg.Classes[v.class]
-	constrained := s.cfg.State != nil && s.cfg.State.Constrained(v.class)
-	*f = fact{known: true, passes: fit.Passes(c, h.info) && (!constrained || fit.UnknownDomain(c, h.info) == ""), taints: int64(fit.Unpreferred(c, h.info))}
+	*f = fact{known: true, passes: fit.Passes(c, h.info) && s.cfg.State.UnknownDomain(v.class, h.info) == "", taints: int64(fit.Unpreferred(c, h.info))}
 	for i := range v.reads.affinity {
 		t := &v.reads.affinity[i]
 		if t.Weight != 0 && fit.MatchesTerm(&t.Term, h.info) {

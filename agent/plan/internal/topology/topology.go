@@ -131,7 +131,7 @@ func (b *Topology) Reachable(class, g int) bool {
 		*known = -1
 		c := &b.w.Snapshot.Classes[class]
 		_, shape := b.w.Template(&b.w.Groups[g])
-		if fit.UnknownDomain(c, shape) == "" && (len(c.Volumes) == 0 || b.hasVolumes(class, shape)) {
+		if b.UnknownDomain(class, shape) == "" && (len(c.Volumes) == 0 || b.hasVolumes(class, shape)) {
 			*known = 1
 		}
 	}
@@ -205,6 +205,14 @@ func (b *Topology) NodeFilter(class int) fit.NodeFilter {
 	return b.hosts.NodeFilter(class)
 }
 
+// UnknownDomain is fit's; nil: no class is constrained.
+func (b *Topology) UnknownDomain(class int, shape *fit.NodeInfo) string {
+	if b == nil {
+		return ""
+	}
+	return b.State.UnknownDomain(class, shape)
+}
+
 // RefusedAs says in the scheduler's words why one more pod of a class could not go onto one more machine of a group, if it
 // has this shape.
 func (b *Topology) RefusedAs(class int, g *round.Group, shape *fit.NodeInfo) (rule, words string) {
@@ -214,7 +222,7 @@ func (b *Topology) RefusedAs(class int, g *round.Group, shape *fit.NodeInfo) (ru
 	mark := b.State.Mark()
 	defer b.State.Rollback(mark)
 	rule, words = b.State.Refused(class, b.State.AddNode(shape, g.Template.VolumeLimits))
-	if unknown := fit.UnknownDomain(&b.w.Snapshot.Classes[class], shape); words == "" && unknown != "" {
+	if unknown := b.UnknownDomain(class, shape); words == "" && unknown != "" {
 		return fit.RuleInterPod, "the group's template says nothing about " + unknown
 	}
 	return rule, words
