@@ -30,3 +30,20 @@ func TestUnknownDomain(t *testing.T) {
 		t.Errorf("%q is the first key that the template does not tell, want building", got)
 	}
 }
+
+// TestStateUnknownDomain: anti-affinity to pods that no class has names no domain, and a State that is nil knows of no constraint.
+func TestStateUnknownDomain(t *testing.T) {
+	keepsOff := func(app string) cluster.PodClass {
+		return cluster.PodClass{Namespace: "default", Labels: map[string]string{"app": "web"}, PodAntiAffinity: []cluster.PodTerm{{TopologyKey: "rack",
+			Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{app}}}}}}}
+	}
+	for app, want := range map[string]string{"web": "rack", "none": ""} {
+		st := NewState([]cluster.PodClass{keepsOff(app)}, nil)
+		if got := st.UnknownDomain(0, &NodeInfo{}); got != want {
+			t.Errorf("pods that keep off app %s: %q is not known, want %q", app, got, want)
+		}
+	}
+	if got := (*State)(nil).UnknownDomain(0, &NodeInfo{}); got != "" {
+		t.Errorf("no State: %q", got)
+	}
+}
