@@ -194,7 +194,15 @@ func TestOvertaken(t *testing.T) {
 			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(now.Add(-quiet)) }))
 		}, ""},
 		"they are older": {func(b *burstRound) {
-			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(b.m.BurstOrdered) }))
+			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(b.m.BurstOrdered.Add(-time.Second)) }))
+		}, ""},
+		"their stamp is the order's second": {func(b *burstRound) {
+			b.m.BurstOrdered = b.m.BurstOrdered.Add(900 * time.Millisecond)
+			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(b.m.BurstOrdered.Truncate(time.Second)) }))
+		}, waits},
+		"so is that of pods it counted on": {func(b *burstRound) {
+			b.m.BurstOrdered = b.m.BurstOrdered.Add(900 * time.Millisecond)
+			b.joins(10, changePods(func(p *cluster.Pod) { p.Created, p.Class = cluster.At(b.m.BurstOrdered.Truncate(time.Second)), early }))
 		}, ""},
 		"static pods": {func(b *burstRound) { b.joins(10, changePods(func(p *cluster.Pod) { p.Mirror = true })) }, ""},
 		"pods of a DaemonSet": {func(b *burstRound) {

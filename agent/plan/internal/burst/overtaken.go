@@ -23,6 +23,7 @@ func overtaken(w *round.State) map[cluster.GroupID]*overtakers {
 	for _, r := range w.Memory.Reservations {
 		groups[r.Group] = new(overtakers)
 	}
+	counted := countedClasses(w)
 	lost := make([]int, len(w.Groups))
 	since := w.Memory.BurstOrdered.Truncate(time.Second).Add(-round.SchedulerRetry)
 	for i := range w.Nodes {
@@ -34,7 +35,7 @@ func overtaken(w *round.State) map[cluster.GroupID]*overtakers {
 			lost[n.Group]++
 		}
 		if o := groups[w.Groups[n.Group].ID]; o != nil {
-			o.add(n.Pods, w.Memory.BurstOrdered)
+			o.add(n.Pods, w.Memory.BurstOrdered, counted)
 		}
 	}
 	for id, o := range groups {
@@ -55,11 +56,27 @@ func complete(w *round.State, g, lost int) bool {
 	return ok && w.Groups[g].Nodes-lost+w.Groups[g].Upcoming >= ordered.To
 }
 
-func (o *overtakers) add(pods []cluster.Pod, order time.Time) {
+// countedClasses are those of pods that wait for a machine that an order counted them on.
+func countedClasses(w *round.State) map[int]bool {
+	classes := map[int]bool{}
+	for _, x := range w.Unbound.Waiting {
+		if pod := &w.Snapshot.Pods[x.Pod]; w.ReservedTo(pod.Key) != "" {
+			classes[pod.Class] = true
+		}
+	}
+	return classes
+}
+
+// add counts the pods that were made after order. The API's stamps have whole seconds: of the
+// pods of its second, those of a class that it counted on were made before it.
+func (o *overtakers) add(pods []cluster.Pod, order time.Time, counted map[int]bool) {
 	for i := range pods {
-		if p := &pods[i]; p.Created.Time().After(order) && !p.Mirror && !round.Daemon(p) {
+		p := &pods[i]
+		made := p.Created.Time()
+		before := made.Before(order.Truncate(time.Second)) || !made.After(order) && counted[p.Class]
+		if !before && !p.Mirror && !round.Daemon(p) {
 			o.pods++
-			o.newest = round.Later(o.newest, p.Created.Time())
+			o.newest = round.Later(o.newest, made)
 		}
 	}
 }
