@@ -184,11 +184,15 @@ func (h *heist) take() []attack {
 			return err
 		}},
 		{with: ofNode, name: "create a token of the service account of the pod that followed the evicted one", passes: true, try: func(t *testing.T, _ *stolen) error {
-			text, err := h.mint(h.byNode, h.comes(t, "powerful", mole))
-			if err == nil {
-				byPod = h.client(t, text)
-			}
-			return err
+			pod := h.comes(t, "powerful", mole)
+			await.Nil(t, "the Node authorizer knows that the pod is bound", func(context.Context) error {
+				text, err := h.mint(h.byNode, pod)
+				if err == nil {
+					byPod = h.client(t, text)
+				}
+				return err
+			})
+			return nil
 		}},
 		{with: ofPod, name: "read every Secret of kube-system", passes: true, try: func(*testing.T, *stolen) error {
 			_, err := byPod.CoreV1().Secrets("kube-system").List(ctx, metav1.ListOptions{})
