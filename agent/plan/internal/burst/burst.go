@@ -98,10 +98,13 @@ func later(w *round.State) laterPods {
 			judged[pod.Class] = true
 		}
 		g := w.ReservedTo(pod.Key)
-		if g != "" && groups[g] == nil || w.Expendable(pod) {
+		if w.Expendable(pod) || g != "" && groups[g] == nil {
 			continue
 		}
-		waits[g] = true
+		if g != "" {
+			waits[g], late.classes[pod.Class] = true, true
+			continue
+		}
 		unjudged[pod.Class]++
 		sourceOf(sources, pod).add(pod)
 	}

@@ -188,7 +188,8 @@ func TestOvertaken(t *testing.T) {
 		"ten later pods run there": {func(b *burstRound) { b.joins(10, same) }, waits},
 		"nine do":                  {func(b *burstRound) { b.joins(9, same) }, ""},
 		"nine do, and one waits":   {func(b *burstRound) { b.joins(9, same); b.pods(late, 1, 0) }, "early late"},
-		"none does":                {func(b *burstRound) { b.joins(0, same); b.pods(late, 10, 0) }, "late"},
+		"none does yet":            {func(b *burstRound) { b.joins(0, same); b.pods(late, 10, 0) }, "early late"},
+		"no machine is a Node yet": {func(b *burstRound) { b.pods(late, 10, 0) }, "late"},
 		"no pod lost its room":     {func(b *burstRound) { b.joins(10, same); b.s.Pods = nil; b.pods(late, 1, 0) }, ""},
 		"they came long ago": {func(b *burstRound) {
 			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(now.Add(-quiet)) }))

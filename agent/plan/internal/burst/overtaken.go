@@ -9,11 +9,13 @@ import (
 
 // overtakers are pods that were made after the order of a burst and run on machines of it.
 type overtakers struct {
+	joined bool // there is such a machine
 	pods   int
 	newest time.Time
 }
 
-// overtaken are the groups on whose machines such pods run. Where machines come fast,
+// overtaken are the groups on whose machines such pods run, or will: kube-scheduler has not bound
+// all that it puts there while the first of them are Nodes. Where machines come fast,
 // kube-scheduler binds new pods at once and looks again at those that the machines were ordered
 // for only once it has backed off. Then these lack the room that the new pods lacked before,
 // and no machine is missing. nil: a machine of a group that pods count on is missing or may be,
@@ -35,6 +37,7 @@ func overtaken(w *round.State) map[cluster.GroupID]*overtakers {
 			lost[n.Group]++
 		}
 		if o := groups[w.Groups[n.Group].ID]; o != nil {
+			o.joined = true
 			o.add(n.Pods, w.Memory.BurstOrdered, counted)
 		}
 	}
@@ -43,7 +46,7 @@ func overtaken(w *round.State) map[cluster.GroupID]*overtakers {
 		if !known || !complete(w, g, lost[g]) {
 			return nil
 		}
-		if o.pods == 0 {
+		if !o.joined {
 			delete(groups, id)
 		}
 	}
