@@ -26,6 +26,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
@@ -579,12 +580,7 @@ func (r *ranch) volumes(t *testing.T) {
 // restore brings a Node back from the manifest that was kept of it.
 func (r *ranch) restore(t *testing.T) {
 	name := r.pick(t)
-	n, err := r.cp.Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.Labels = map[string]string{"example.net/rack": "7"}
-	if _, err := r.cp.Client().CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{}); err != nil {
+	if _, err := r.cp.Client().CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"labels":{"example.net/rack":"7"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.cloud.TerminateInstance(r.nodes[name]); err != nil {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
@@ -65,13 +66,17 @@ func testCleaner(t *testing.T, cp *controlplane.ControlPlane) {
 	})
 	t.Run("the seed's case", func(t *testing.T) {
 		cloud.phase(id("seed"), cluster.PhaseGone)
-		n, err := nodes.Get(t.Context(), "seed", metav1.GetOptions{})
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the controller manager writes to it, too
+			n, err := nodes.Get(t.Context(), "seed", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: cluster.TaintToBeDeleted, Value: "1", Effect: corev1.TaintEffectNoSchedule},
+				corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule})
+			_, err = nodes.Update(t.Context(), n, metav1.UpdateOptions{})
+			return err
+		})
 		if err != nil {
-			t.Fatal(err)
-		}
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: cluster.TaintToBeDeleted, Value: "1", Effect: corev1.TaintEffectNoSchedule},
-			corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule})
-		if _, err := nodes.Update(t.Context(), n, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		setReady(t, cp, "seed", corev1.ConditionUnknown)

@@ -200,11 +200,11 @@ func (s *stolen) ownObjects() []attack {
 func (s *stolen) controlPlane(t *testing.T) {
 	t.Helper()
 	for name, label := range map[string]string{"leader": "node-role.kubernetes.io/control-plane", "old-leader": "node-role.kubernetes.io/master"} {
-		n, err := s.admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: ""}}}, metav1.CreateOptions{})
-		if err == nil && name == "leader" {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: ""}}}
+		if name == "leader" {
 			n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: leaderAddress}, {Type: corev1.NodeHostName, Address: leaderName}}
-			_, err = s.admin.CoreV1().Nodes().UpdateStatus(t.Context(), n, metav1.UpdateOptions{})
 		}
+		_, err := s.admin.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

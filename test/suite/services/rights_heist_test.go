@@ -86,8 +86,8 @@ func (h *heist) deploy(t *testing.T, name string) *corev1.Pod {
 		t.Fatal(err)
 	}
 	p := h.comes(t, name, "home", "spare")
-	p.Status.Phase, p.Status.Conditions = corev1.PodRunning, append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
-	if p, err = h.admin.CoreV1().Pods(p.Namespace).UpdateStatus(h.ctx, p, metav1.UpdateOptions{}); err != nil {
+	patch := `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`
+	if p, err = h.admin.CoreV1().Pods(p.Namespace).Patch(h.ctx, p.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
 	return p
