@@ -243,6 +243,21 @@ func TestStateVolumes(t *testing.T) {
 	})
 }
 
+// TestPassesVolumes: a class that asks nothing goes anywhere; volumes of others that come before count with those that are there.
+func TestPassesVolumes(t *testing.T) {
+	s := NewState([]cluster.PodClass{named("me"), mounts(cluster.Volume{Driver: "ebs", Handle: "1"})}, nil)
+	node := s.AddNode(&NodeInfo{Name: "n"}, map[string]int64{"ebs": 2})
+	for before, want := range map[int]bool{0: true, 2: true, 3: false} {
+		volumes := map[string]int{"ebs": before}
+		if got := s.PassesVolumes(1, node, volumes); got != want {
+			t.Errorf("%d volumes come, room for 2: %v, want %v", before, got, want)
+		}
+		if !s.PassesVolumes(0, node, volumes) {
+			t.Errorf("%d volumes come: a class without volumes is refused", before)
+		}
+	}
+}
+
 // Judging and counting do not allocate.
 func TestStateAllocates(t *testing.T) {
 	classes := append(benchClasses(9), replicas(1)...)

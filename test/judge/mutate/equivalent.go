@@ -102,6 +102,8 @@ var Equivalent = map[string]map[string]string{
 		`topology.go Reachable: always *known == 0`:                                                                       "as above",
 		`topology.go Reachable: never len(c.Volumes) == 0`:                                                                "any machine has the volumes of a class without: it only costs time",
 		`topology.go hasVolumes: always b.volumes == nil`:                                                                 "the state is made again: it only costs time",
+		`topology.go Reachable: never !b.Constrained[class]`:                                                              "no group refuses such a class: it only costs time",
+		`topology.go RefusedAs: never !b.Constrained[class]`:                                                              "as above",
 		`topology.go NodeFilter: never !b.Constrained[class]`:                                                             "no node refuses such a class: it only costs time",
 		`zoneassignment.go assignZones: never len(keys) == 0`:                                                             "there is one domain, and no demand is divided: it only saves time",
 		`zoneassignment.go candidates: always len(s.w.Snapshot.Classes[k.Class].Volumes) > 0`:                             "the candidates are found again: it only costs time",

@@ -131,6 +131,10 @@ func TestWhereAPodMayGo(t *testing.T) {
 	if rule, words := (*Topology)(nil).RefusedAs(web, &r.Groups[2], nil); rule+words != "" {
 		t.Errorf("without constraints %s %s", rule, words)
 	}
+	_, shape := r.Template(&r.Groups[2])
+	if got, none := b.UnknownDomain(web, shape), (*Topology)(nil).UnknownDomain(web, shape); got != zone || none != "" {
+		t.Errorf("domain %q is not known, want %q; without constraints %q", got, zone, none)
+	}
 	if got, want := fmt.Sprint(b.DomainOf(0, 0), b.DomainOf(1, 1), b.DomainOf(-1, 1)), fmt.Sprint(b.NodeDomain[0], b.NodeDomain[1], b.GroupDomain[1]); got != want {
 		t.Errorf("domains %s, want %s", got, want)
 	}
