@@ -77,6 +77,9 @@ var Equivalent = map[string]map[string]string{
 		`daemons.go vector: never len(v.classes) == 1`: "a copy of the same",
 		`memory.go Remember: always any (2)`:           "where no pod runs and nothing is remembered nothing is noted, and what is remembered differs from the template",
 	},
+	"agent/plan/internal/consolidation": {
+		`candidates.go replacements: always gr.CanGrow()`: "growth.Count says that no machine may come: it only costs time",
+	},
 	"agent/plan/internal/disruption": {
 		`budgets.go open: never known`:                           "a schedule is read again: it only costs time",
 		`dear.go YoungPod: edge pod.Key < young`:                 "no two pods have one name",

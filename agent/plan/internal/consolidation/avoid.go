@@ -1,6 +1,7 @@
 package consolidation
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -29,16 +30,14 @@ func (w *Search) avoid() {
 	}
 	next := &decision.Avoided{Looked: w.Now, Since: make(map[cluster.NodeName]time.Time)}
 	w.Next.Avoided = next
-	list, avoided := w.movable(), func(i int) bool { _, is := was.Since[w.Nodes[i].Name]; return is }
-	slices.SortStableFunc(list, func(a, b int) int {
-		switch {
-		case avoided(a) == avoided(b):
+	rank := func(i int) int {
+		if _, is := was.Since[w.Nodes[i].Name]; is {
 			return 0
-		case avoided(a):
-			return -1
 		}
 		return 1
-	})
+	}
+	list := w.movable()
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
 	var from []int
 	for _, i := range list[:min(len(list), mostTried)] {
 		if len(from) == mostAvoided || !w.mover.Look(0) {
@@ -49,9 +48,10 @@ func (w *Search) avoid() {
 			continue
 		}
 		from = try
-		name, since := w.Nodes[i].Name, w.Now
-		if avoided(i) {
-			since = was.Since[name]
+		name := w.Nodes[i].Name
+		since, is := was.Since[name]
+		if !is {
+			since = w.Now
 		}
 		next.Since[name] = since
 	}

@@ -33,41 +33,37 @@ func (w *Search) worth(s *decision.Consolidation, most float64) float64 {
 		}
 		to = &w.Groups[g]
 	}
-	before, after, pod := w.prices(s, from, to)
-	worth := before - after - w.Policy.ConsolidatePodCost*pod*float64(moved)
-	if before <= 0 || after > before*(1-w.Policy.ConsolidateSaving) || before-after <= 0 || worth <= most*(1+1e-9) { // sums of prices are not exact
+	value := func(stay []int) float64 {
+		before, after, pod := w.prices(s, from, stay, to)
+		worth := before - after - w.Policy.ConsolidatePodCost*pod*float64(moved)
+		if after > before*(1-w.Policy.ConsolidateSaving) || worth <= most*(1+1e-9) { // sums of prices are not exact
+			return 0
+		}
+		return worth
+	}
+	if value(nil) == 0 || w.belowMinimum(s, from) || to != nil && (w.spotForSpot(from, to) || growth.Count(w.State, to, s.Machines) < s.Machines) {
 		return 0
 	}
-	if w.belowMinimum(s, from) || to != nil && (w.spotForSpot(from, to) || growth.Count(w.State, to, s.Machines) < s.Machines) {
-		return 0
-	}
-	idle, ok := w.mover.Fit(from, to, s.Machines)
+	stay, ok := w.mover.Fit(from, to, s.Machines) // for these pods, which costs as much as new machines
 	if !ok {
 		return 0
 	}
-	stay := func(node int) { // for these pods, which costs as much as a new machine
-		price, _, _ := w.prices(&decision.Consolidation{}, []int{node}, nil)
-		after, worth = after+price, worth-price
-	}
-	for _, i := range idle {
-		stay(i)
-	}
 	var more []int // nodes that may make it certain in place of a machine
 	if s.Machines == 0 {
-		more = slices.DeleteFunc(slices.Clone(w.idle), func(i int) bool { return slices.Contains(idle, i) })
+		more = slices.DeleteFunc(slices.Clone(w.idle), func(i int) bool { return slices.Contains(stay, i) || value(append(slices.Clip(stay), i)) == 0 })
 		more = more[:min(len(more), mostMachines)]
 	}
 	for {
+		worth := value(stay)
 		switch {
-		case after > before*(1-w.Policy.ConsolidateSaving) || worth <= most*(1+1e-9):
+		case worth == 0:
 			return 0
-		case w.mover.Certain(from, idle, to, s.Machines):
+		case w.mover.Certain(from, stay, to, s.Machines):
 			return worth
 		case len(more) == 0:
 			return 0
 		}
-		stay(more[0])
-		idle, more = append(idle, more[0]), more[1:]
+		stay, more = append(stay, more[0]), more[1:]
 	}
 }
 
@@ -108,28 +104,35 @@ func (w *Search) spotForSpot(from []int, to *round.Group) bool {
 	return to.SpotTypes > 0 && to.SpotTypes < spotChoices && slices.ContainsFunc(from, func(i int) bool { return w.Groups[w.Nodes[i].Group].SpotTypes > 0 })
 }
 
-// prices is the price of what goes, of what comes, and of a pod; where a group has no price all are counted in machines, and
-// what comes must be of the group of all that goes. No costs: they cannot be compared.
-func (w *Search) prices(s *decision.Consolidation, from []int, to *round.Group) (before, after, pod float64) {
+// prices is the price of what goes, of what comes or stays for it, and of a pod; where a group has no price all are counted in
+// machines, which needs ConsolidateAlways (see movable), and what comes or stays must be of the group of all that goes. No costs: they
+// cannot be compared.
+func (w *Search) prices(s *decision.Consolidation, from, stay []int, to *round.Group) (before, after, pod float64) {
 	priced := true
-	for _, i := range from {
-		price := w.Groups[w.Nodes[i].Group].Price
-		priced = priced && price > 0
-		before += price
+	price := func(g *round.Group) float64 {
+		priced = priced && g.Price > 0
+		return g.Price
 	}
+	var instead []*round.Group
 	if to != nil {
-		priced = priced && to.Price > 0
-		after = to.Price * float64(s.Machines)
+		after, instead = float64(s.Machines)*price(to), append(instead, to)
+	}
+	for _, i := range stay {
+		g := &w.Groups[w.Nodes[i].Group]
+		after, instead = after+price(g), append(instead, g)
+	}
+	for _, i := range from {
+		before += price(&w.Groups[w.Nodes[i].Group])
 	}
 	if priced {
 		return before, after, w.perPod
 	}
 	for _, i := range from {
-		if w.Policy.Consolidate != decision.ConsolidateAlways || to != nil && w.Groups[w.Nodes[i].Group].ID != s.Group {
+		if slices.ContainsFunc(instead, func(g *round.Group) bool { return g != &w.Groups[w.Nodes[i].Group] }) {
 			return 0, 0, 0
 		}
 	}
-	return float64(len(from)), float64(s.Machines), w.perRun
+	return float64(len(from)), float64(s.Machines + len(stay)), w.perRun
 }
 
 // meanPod is what the nodes that are needed cost in an hour by the pods that could be moved, in money and in machines. It costs N.
