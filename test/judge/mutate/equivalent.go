@@ -210,6 +210,10 @@ var Equivalent = map[string]map[string]string{
 		`zones.go zoneKeys: always !has`:                                   "the label of the template stays: it only costs time",
 		`zones.go valuesOf: never known`:                                   "the values are found again: it only costs time",
 	},
+	"agent/plan/internal/sureplaces": {
+		`sureplaces.go compile: always t.others > 0`: "no pod counts against a host: it only costs time",
+		`sureplaces.go compile: edge t.others > 0`:   "as above",
+	},
 	"agent/plan/internal/unchanged": {
 		`unchanged.go SamePolicy: never Same(a, b)`: "what lies behind equal addresses is compared too: it only costs time",
 	},

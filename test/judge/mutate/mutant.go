@@ -62,6 +62,7 @@ var Targets = []Target{
 	{Package: "agent/plan/internal/judge", Files: []string{"budget.go", "candidates.go", "claims.go", "cover.go", "karpenter.go", "queue.go", "reasons.go"}, Hangs: 10 * time.Second},
 	{Package: "agent/plan/internal/scaleup", Files: []string{"refusals.go", "zones.go"}, Skip: "^(TestJudgeKeepsItsBudget|TestNewMachinesAreBought|TestChains|TestBudgetIsTold|TestDimensionsAreBounded)$"},
 	{Package: "agent/plan/internal/unchanged", Files: []string{"unchanged.go"}},
+	{Package: "agent/plan/internal/sureplaces", Files: []string{"sureplaces.go"}},
 	{Package: "agent/plan/internal/consolidation", Files: []string{"avoid.go", "candidates.go", "consolidation.go", "worth.go"}},
 }
 

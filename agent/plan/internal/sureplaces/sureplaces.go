@@ -121,6 +121,9 @@ func (c *load) compile(loads []certain.Load, classes []int) bool {
 			c.hostTerm(t, loads, classes)
 			continue
 		}
+		if ft.Kind == fit.Spread && t.MinDomains <= 1 {
+			t.lowest = c.lowest(&t)
+		}
 		c.terms = append(c.terms, t)
 	}
 	return true
@@ -128,9 +131,6 @@ func (c *load) compile(loads []certain.Load, classes []int) bool {
 
 // compileVolumes counts the volumes of the pods that are evicted. Of a claim for one pod there is no other user: the pod runs.
 func (c *load) compileVolumes(loads []certain.Load, classes []int) {
-	if len(c.classes[c.class].Volumes) == 0 {
-		return
-	}
 	c.volumes = map[string]int{}
 	for i, class := range classes {
 		for _, v := range c.classes[class].Volumes {
@@ -146,14 +146,11 @@ func (c *load) compileSpread(t *term) bool {
 		return false // it may be a domain of its own
 	}
 	t.fewest = c.state.Fewest(t.Term)
-	if t.others > 0 && t.Key != keyHostname && t.MinDomains <= 1 {
-		t.lowest = c.lowest(t)
-	}
 	return true
 }
 
-// lowest are the domains of which one has the global minimum, wherever the other pods are: a domain with a pod more than another one
-// has it only when another pod is there.
+// lowest are the domains of which one has the global minimum, wherever the other pods are: where none of those before a domain has it,
+// each of them has at least one pod more than that domain.
 func (c *load) lowest(t *term) (out []int) {
 	var domains []int
 	for node := range c.nodes + len(c.coming) {
@@ -168,7 +165,7 @@ func (c *load) lowest(t *term) (out []int) {
 	for i, d := range domains {
 		missing := 0
 		for _, lower := range domains[:i] {
-			missing += count(d) - count(lower)
+			missing += count(d) + 1 - count(lower)
 		}
 		if missing > t.others {
 			break
@@ -197,8 +194,6 @@ func (c *load) spare(t *term, node int) int {
 		return -1
 	case domain < 0:
 		return t.others
-	case t.Kind != fit.Spread:
-		return -min(c.state.Count(t.Term, domain), 1)
 	}
 	self := 0
 	if t.SelfMatches {
@@ -235,7 +230,7 @@ func (c *load) sets() []func(place int) bool {
 
 // open tells whether a node is open to the pod: choice has a domain for each term that is one with the global minimum.
 func (c *load) open(node int, choice []int) bool {
-	if c.volumes != nil && !c.state.PassesVolumes(c.class, node, c.volumes) {
+	if !c.state.PassesVolumes(c.class, node, c.volumes) {
 		return false
 	}
 	company := true
