@@ -6,9 +6,6 @@ import "slices"
 // limit. It costs n times the sets of nodes that differ to the class, and the nodes that have changed
 // since the class was last bound.
 func (s *Sim) Bind(class, n int) int {
-	if len(s.cfg.Classes[class].NotUnderstood) > 0 {
-		return 0
-	}
 	v := s.viewOf(class)
 	for done := range n {
 		if s.Spent() {
@@ -25,9 +22,6 @@ func (s *Sim) Bind(class, n int) int {
 
 // CanBind tells whether a node passes the filters for one more pod of a class.
 func (s *Sim) CanBind(class, node int) bool {
-	if len(s.cfg.Classes[class].NotUnderstood) > 0 {
-		return false
-	}
 	v := s.viewOf(class)
 	return v.where[node].set > 0 && (!v.constrained || s.cfg.State.Passes(class, int(s.nodes[node].state)))
 }
@@ -41,7 +35,7 @@ func (s *Sim) place(v *view, at int) {
 	if v.constrained {
 		s.cfg.State.Put(v.class, int(s.nodes[at].state), 1)
 	}
-	if k := len(s.log) - 1; k >= 0 && s.log[k].Class == v.class && s.log[k].Node == at {
+	if k := len(s.log) - 1; k >= s.marked && s.log[k].Class == v.class && s.log[k].Node == at {
 		s.log[k].Count++
 	} else {
 		s.log = append(s.log, Placement{v.class, at, 1})

@@ -78,7 +78,6 @@ type reads struct {
 	all      bool // nodes that lack a key are not scored
 	inter    []interRead
 	affinity []cluster.PreferredNodes
-	effort   bool // it asks for cpu or memory
 }
 
 type softSpread struct {
@@ -145,7 +144,6 @@ func (t *tables) compileSpread() {
 	selections, counters, eligibilities := make(map[string]int32), make(map[[3]int32]int32), make(map[string]int32)
 	for _, c := range t.cfg.Binds {
 		class, r := &t.cfg.Classes[c], &t.reads[c]
-		r.effort = class.Requests.MilliCPU > 0 || class.Requests.Memory > 0
 		spread, selector := t.softOf(c)
 		r.all = selector == nil
 		elig := int32(-1)
@@ -302,7 +300,7 @@ func (t *tables) incrementsOf(class int) *increments {
 	t.bySelector.each(c.Labels, func(id int32) {
 		sel := &t.selections[id]
 		// countPodsMatchSelector counts no pod by an empty selector.
-		if sel.namespace == c.Namespace && sel.selector != nil && len(sel.selector.Requirements) > 0 && fit.Selects(sel.selector, c.Labels) {
+		if sel.namespace == c.Namespace && len(sel.selector.Requirements) > 0 && fit.Selects(sel.selector, c.Labels) {
 			inc.selections = append(inc.selections, id)
 		}
 	})

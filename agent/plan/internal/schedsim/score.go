@@ -13,13 +13,9 @@ const (
 )
 
 // ownScore is the score of a node's own room for one more pod of a class: LeastAllocated and
-// BalancedAllocation.
+// BalancedAllocation. kube-scheduler leaves the second out for a pod that asks for neither cpu nor memory: it is the same on all nodes.
 func (s *Sim) ownScore(v *view, x *node) int32 {
-	score := leastAllocated(x, s.asks[v.class].cpu, s.asks[v.class].memory)
-	if v.reads.effort {
-		score += balance(x, v.size[0], v.size[1])
-	}
-	return int32(score)
+	return int32(leastAllocated(x, s.asks[v.class].cpu, s.asks[v.class].memory) + balance(x, v.size[0], v.size[1]))
 }
 
 func leastAllocated(x *node, milliCPU, memory int64) int64 {
@@ -39,10 +35,7 @@ func leastAllocated(x *node, milliCPU, memory int64) int64 {
 }
 
 func leastRequested(requested, capacity int64) int64 {
-	if requested > capacity {
-		return 0
-	}
-	return (capacity - requested) * maxScore / capacity
+	return max(capacity-requested, 0) * maxScore / capacity
 }
 
 // balance is how much the pod betters the balance of the node.
@@ -100,9 +93,6 @@ func (s *Sim) evaluate(v *view) (best []int32, feasible int) {
 		}
 		w.passes = append(w.passes, id)
 		feasible += g.count
-	}
-	if len(w.passes) == 0 {
-		return nil, 0
 	}
 	spread := s.rawSpread(v)
 	inter := s.rawInter(v)

@@ -50,6 +50,7 @@ type Sim struct {
 	inter    []interCount // per inter counter
 
 	log     []Placement
+	marked  int     // of log, at the last Mark or Rollback: what came before is not to grow
 	touched []int32 // nodes in the order of their changes; see view.seen
 	changed []int32 // by node, its last place in touched
 	views   []*view
@@ -214,10 +215,8 @@ func (s *Sim) count(class, at, n int, terminating bool) {
 	for _, i := range inc.inter {
 		c := &s.inter[i.counter]
 		if s.interCounters[i.counter].key < 0 {
-			if h.hostname {
-				c.perNode.add(at, int32(int64(n)*i.weight))
-				c.pods += n
-			}
+			c.perNode.add(at, int32(int64(n)*i.weight))
+			c.pods += n
 		} else if d := h.domains[s.interCounters[i.counter].key]; d >= 0 {
 			c.byDomain = grown(c.byDomain, d)
 			c.byDomain[d] += int64(n) * i.weight
@@ -257,6 +256,7 @@ type Mark struct{ log, nodes, state int }
 // Mark begins a what-if. Marks nest.
 func (s *Sim) Mark() Mark {
 	m := Mark{log: len(s.log), nodes: len(s.nodes)}
+	s.marked = m.log
 	if s.cfg.State != nil {
 		m.state = s.cfg.State.Mark()
 	}
@@ -272,7 +272,7 @@ func (s *Sim) Rollback(m Mark) {
 	for i := m.nodes; i < len(s.nodes); i++ {
 		s.touch(i)
 	}
-	s.log, s.nodes = s.log[:m.log], s.nodes[:m.nodes]
+	s.log, s.nodes, s.marked = s.log[:m.log], s.nodes[:m.nodes], m.log
 	if s.cfg.State != nil {
 		s.cfg.State.Rollback(m.state)
 	}

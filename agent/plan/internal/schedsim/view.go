@@ -99,10 +99,10 @@ func (s *Sim) viewOf(class int) *view {
 
 // findByShape finds out whether the sets of nodes follow from their shapes and from one count.
 func (v *view) findByShape(counters []interCounter) {
-	v.hosts, v.byShape = -1, !v.single
+	v.hosts, v.byShape = -1, true
 	for i := range v.reads.spread {
 		if v.reads.spread[i].counter < 0 {
-			v.byShape = v.byShape && v.hosts < 0
+			v.byShape = v.hosts < 0
 			v.hosts = i
 		}
 	}
@@ -169,7 +169,7 @@ func (s *Sim) factOf(v *view, shape int32) *fact {
 	*f = fact{known: true, passes: fit.Passes(c, h.info) && s.cfg.State.UnknownDomain(v.class, h.info) == "", taints: int64(fit.Unpreferred(c, h.info))}
 	for i := range v.reads.affinity {
 		t := &v.reads.affinity[i]
-		if t.Weight != 0 && fit.MatchesTerm(&t.Term, h.info) {
+		if fit.MatchesTerm(&t.Term, h.info) {
 			f.affinity += t.Weight
 		}
 	}
@@ -190,11 +190,6 @@ func (s *Sim) setOf(v *view, f *fact, n int, before int32) int32 {
 	put := func(i int32) { key = binary.LittleEndian.AppendUint32(key, uint32(i)) }
 	put(int32(f.taints))
 	put(int32(f.affinity))
-	if f.ignored {
-		put(1)
-	} else {
-		put(0)
-	}
 	for i := range v.reads.spread {
 		put(s.spreadValue(&v.reads.spread[i], h, n))
 	}
@@ -205,9 +200,6 @@ func (s *Sim) setOf(v *view, f *fact, n int, before int32) int32 {
 		d := s.cfg.State.DomainOf(t, int(x.state))
 		if t.Key == labelHostname && d >= 0 {
 			d = s.cfg.State.Count(t, d)
-			if !s.cfg.State.Counts(t, int(x.state)) {
-				d = -2 - d
-			}
 		}
 		put(int32(d))
 	}
@@ -224,7 +216,7 @@ func (s *Sim) setOf(v *view, f *fact, n int, before int32) int32 {
 	id := int32(len(v.sets))
 	g := set{key: string(key), taints: f.taints, affinity: f.affinity, ignored: f.ignored, values: make([]int32, 0, len(v.reads.spread)+len(v.reads.inter))}
 	for i := range cap(g.values) {
-		g.values = append(g.values, int32(binary.LittleEndian.Uint32(key[12+4*i:])))
+		g.values = append(g.values, int32(binary.LittleEndian.Uint32(key[8+4*i:])))
 	}
 	v.index[g.key] = id
 	v.sets = append(v.sets, g)
@@ -278,7 +270,6 @@ func (v *view) insert(n int, id, score int32) {
 
 func (v *view) remove(n int) {
 	p := v.where[n]
-	v.where[n] = place{}
 	g := &v.sets[p.set-1]
 	b := 0
 	for g.buckets[b].score != p.score {
@@ -288,9 +279,8 @@ func (v *view) remove(n int) {
 	last := from.nodes[len(from.nodes)-1]
 	from.nodes[p.at] = last
 	from.nodes = from.nodes[:len(from.nodes)-1]
-	if int(last) != n {
-		v.where[last].at = p.at
-	}
+	v.where[last].at = p.at
+	v.where[n] = place{}
 	if len(from.nodes) == 0 {
 		v.free = append(v.free, from.nodes)
 		copy(g.buckets[b:], g.buckets[b+1:])
