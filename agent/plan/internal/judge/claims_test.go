@@ -205,7 +205,6 @@ func TestArrangementOnUpcoming(t *testing.T) {
 		k.m.Reservations = []decision.Reservation{{Group: "a", Pods: []cluster.PodKey{"p0-00"}}}
 		j := k.model()
 		j.rollback(j.joined)
-		j.sim.BindTo(1, 0)
 		j.sim.BindTo(0, 1)
 		j.addMachines([]int{c.machines})
 		for i := range c.machines {

@@ -90,9 +90,9 @@ func (w *Judge) Measure() {
 	w.packer.ListPods = w.tooLarge == "" // the next round can judge contents
 }
 
-// newModel builds the cluster as it is, with what is upcoming, puts the contents on it that are given, and
-// binds what has room beside. It costs the nodes with their pods, what schedsim.New costs, and the pods.
-// With letters: N + U, the pods that run, C*G, and Sim.Bind of P.
+// newModel builds the cluster as it is, binds what has room on its nodes, adds what is upcoming, puts the contents on it that
+// are given, and binds what has room beside. It costs the nodes with their pods, what schedsim.New costs, and the pods.
+// With letters: N + U, the pods that run, C*G, and Sim.Bind of P, twice where machines are upcoming.
 func (w *Judge) newModel(cost []float64, withMarked bool, placed []contents.Content) *model {
 	j := &model{w: w, cost: cost, lost: -1, withMarked: withMarked, most: max(w.Budget-w.Steps, min(judgeSteps, w.Budget))}
 	j.buildCluster()
@@ -104,9 +104,7 @@ func (w *Judge) newModel(cost []float64, withMarked bool, placed []contents.Cont
 		}
 	}
 	j.collectWaiting()
-	if len(placed) > 0 { // kube-scheduler does not wait for machines where nodes have room
-		j.bindWaiting()
-	}
+	j.bindWaiting() // kube-scheduler does not wait for machines where nodes have room
 	j.rooms, j.infos = make([][]int64, len(w.Groups)), make([]*fit.NodeInfo, len(w.Groups))
 	for g := range w.Groups {
 		gr := &w.Groups[g]
@@ -126,7 +124,9 @@ func (w *Judge) newModel(cost []float64, withMarked bool, placed []contents.Cont
 	j.collectReserved()
 	j.joined, j.early = j.mark(), slices.Clone(j.onNodes)
 	j.placeContents(placed)
-	j.bindWaiting()
+	if len(j.upcoming) > 0 {
+		j.bindWaiting()
+	}
 	for _, n := range j.lacking {
 		j.pods += n
 	}
