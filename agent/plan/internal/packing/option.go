@@ -21,6 +21,7 @@ type option struct {
 	which    []int
 	left     int   // pods that have no room
 	groups   []int // by entry of k.fresh, the group of its machines; nil: group, or one of set
+	headroom bool  // it is for headroom alone
 }
 
 // pick returns the best option of all groups that are not done, nil when there is
@@ -78,6 +79,7 @@ func (v *Solver) optionFor(g, limit int) *option {
 		return nil
 	}
 	o := &option{Purchase: Purchase{group: g, helpers: 1}, limit: limit, empty: p.Empty, found: v.changes, places: len(v.Solution.Bins), which: which, set: set}
+	o.headroom = !slices.ContainsFunc(which, func(i int) bool { return v.w.Demands[i].Headroom == "" })
 	o.packed = v.pack(p, which)
 	o.k, v.options[g] = o.packed, o
 	if k, ok := p.PackHostSpread(v.w.Topology.HostSpread(g), o.k.Bins); ok {
@@ -170,9 +172,12 @@ func (o *option) weigh(used [2]float64, empty []int64, machines int) {
 	}
 }
 
-// better orders options: options that buy nothing come first, and of these those that leave no pod; then options
-// that strand no pod; then the expander's order; then fewer machines; then the group's ID (the order in which they come).
+// better orders options: those for pods come before those for headroom alone, which would take the room of pods on nodes. Options
+// that buy nothing come first, and of these those that leave no pod; then options that strand no pod; then the expander's order; then fewer machines; then the group's ID (the order in which they come).
 func (v *Solver) better(a, b *option) bool {
+	if a.headroom != b.headroom {
+		return b.headroom
+	}
 	if free := cmp.Compare(min(a.fresh, 1), min(b.fresh, 1)); free != 0 {
 		return free < 0
 	}

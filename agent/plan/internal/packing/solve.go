@@ -133,20 +133,6 @@ func (w *Packer) TakenBy(g int) []int {
 	return w.taken[g]
 }
 
-// placeOnExisting places what it can on what is there and commits that.
-func (v *Solver) placeOnExisting(pick func(i int) int, whole bool) bool {
-	p, which := v.problemOf(v.w.allDemands(), pick, nil, 0)
-	if whole && len(p.Items) > 0 && p.Infeasible() {
-		return false
-	}
-	k := binpack.Pack(p)
-	if whole && k.Unplaced() > 0 {
-		return false
-	}
-	v.apply(&k, which, -1, nil)
-	return k.Unplaced() == 0
-}
-
 // apply takes over a packing for group g, -1 for none, whose machines
 // may as well be of the other groups of a set.
 func (v *Solver) apply(k *binpack.Packing, which []int, chosen int, set []int) {
@@ -258,8 +244,7 @@ func (v *Solver) add(i, g, n int, fresh bool) {
 // enough; else group by group, those first that need nothing new, then as the
 // expander says, each packed together with what is there.
 func (v *Solver) solve() {
-	left := func(i int) int { return v.Solution.Left[i] }
-	if v.placeOnExisting(left, true) {
+	if v.placeAll() {
 		return
 	}
 	for range 2 { // a second time for what a group had no machine left for when it was its turn
@@ -269,12 +254,19 @@ func (v *Solver) solve() {
 		}
 		clear(v.done)
 	}
-	v.placeOnExisting(left, false)
+	v.placeOnExisting(v.left, false)
 }
 
-// takeOptions takes the best option of each group, one after the other, until none is left.
+// takeOptions takes the best option of each group, one after the other, until none is left. Before those for headroom alone, pods take the
+// room that is there: no machine comes for those that are left.
 func (v *Solver) takeOptions() {
+	placed := false
 	for best := v.pick(); best != nil; best = v.pick() {
+		if best.headroom && !placed {
+			placed = true
+			v.placeOnExisting(v.leftPods, false)
+			continue
+		}
 		v.done[best.group] = true
 		v.applyOption(best)
 		v.options[best.group] = nil // it takes much memory, and stands no more
