@@ -18,11 +18,12 @@ import (
 // pod is put on the machine that earlier rounds chose for it.
 
 // AsReserved is the solution that buys nothing and has each pod on the machine that earlier rounds chose for it; nil:
-// there are no contents, or a purchase for the pods that are left is not useless.
+// there are no contents, or a purchase for the pods that are left is not useless. After a restart nobody knows the contents: the model
+// puts the pods on machines as it did when these were bought, and no pod may be left that a purchase helps.
 // It costs a model, three trials and useless.
 func (w *Judge) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 	all := contents.Of(w.State)
-	if len(all) == 0 {
+	if len(all) == 0 && len(w.Next.OrphanedUpcoming) == 0 {
 		return nil
 	}
 	j := w.newModel(cost, withMarked, all)
@@ -47,7 +48,7 @@ func (w *Judge) AsReserved(cost []float64, withMarked bool) *packing.Solution {
 		rest[c] = n - stuck[c]
 	}
 	s := j.solution(trial{machines: nothing, all: nothing})
-	if len(rest) > 0 && !j.useless(rest, stuck) {
+	if len(rest) > 0 && (len(all) == 0 || !j.useless(rest, stuck)) {
 		return nil
 	}
 	s.Later = rest

@@ -66,10 +66,11 @@ type model struct {
 }
 
 // Judgeable tells whether this round's purchases can be judged: whether the agent knows for which pods
-// upcoming machines were bought, whether the round is small enough, and whether it needs more than counting.
-func (w *Judge) Judgeable() bool {
-	return w.tooLarge == "" && len(w.Groups) > 0 && len(w.Next.OrphanedUpcoming) == 0 && !w.byCount()
-}
+// upcoming machines were bought, and whether the model can be asked.
+func (w *Judge) Judgeable() bool { return len(w.Next.OrphanedUpcoming) == 0 && w.Askable() }
+
+// Askable tells whether the round is small enough for the model, and needs more than counting.
+func (w *Judge) Askable() bool { return w.tooLarge == "" && len(w.Groups) > 0 && !w.byCount() }
 
 // byCount tells whether the pods are of one class and depend on no other pod, and there is one group: kube-scheduler fills
 // such machines to the same number, whatever it scores, and packing counts that.

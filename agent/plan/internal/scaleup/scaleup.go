@@ -80,10 +80,11 @@ func (w *Planner) Decide() *fit.State {
 }
 
 // packedSolution is the solution of packing, judged where that can be done. Where it buys, the contents that earlier
-// rounds chose come first; some of their pods may count on nodes that are being emptied.
+// rounds chose come first, or after a restart what the model makes of the upcoming machines; some pods may count on nodes that are
+// being emptied.
 func (w *Planner) packedSolution() *packing.Solution {
 	best := w.packer.BestSolution()
-	if best.Bought() > 0 && w.judge.Judgeable() {
+	if best.Bought() > 0 && w.judge.Askable() {
 		a := w.judge.AsReserved(w.packer.MachineCosts(), false)
 		if a == nil && w.packer.AnyMarked() {
 			a = w.judge.AsReserved(w.packer.MachineCosts(), true)
