@@ -91,6 +91,7 @@ var Equivalent = map[string]map[string]string{
 		`reasons.go Reason: always !x.known`:                     "as above",
 	},
 	"agent/plan/internal/topology": {
+		`stranding.go Stranding: always empty[key] == nil`:                                                                "the domains are found again: it only costs time",
 		`balancing.go balance: never len(bound) < 2`:                                                                      "what goes to one domain or to none is not divided: it only saves time",
 		`balancing.go balance: always k.Domain == 0`:                                                                      "a demand with a domain has no other: it only costs time",
 		`dimensions.go withDimensions: edge len(kinds) <= most`:                                                           "as many kinds as there is room for are all kept",
@@ -141,8 +142,7 @@ var Equivalent = map[string]map[string]string{
 		`pricing.go draws: never w.pricing.drawTier != nil`:                                  "the same lots are drawn again: it only costs time",
 		`together.go placeTogether: always most < v.Solution.Left[i]`:                        "the machine stays empty and is taken out again: it only costs time",
 		`together.go placeTogether: edge most < v.Solution.Left[i]`:                          "as above",
-		`stranding.go stranding: never w.strandingGroups != nil`:                             "the groups are found again: it only costs time",
-		`stranding.go stranding: always empty[key] == nil`:                                   "as above",
+		`packer.go stranding: always w.strandingGroups == nil`:                               "the groups are found again: it only costs time",
 	},
 	"agent/plan/internal/round": {
 		`beingremoved.go WaitsFor: never len(w.Snapshot.Classes[class].Spread) == 0`:                                       "no node is counted by a constraint that is not there: it only saves time",

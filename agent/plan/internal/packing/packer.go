@@ -24,6 +24,9 @@ type Packer struct {
 	taken           [][]int        // by group: see TakenBy; nil: not asked yet
 }
 
+// strandingCosts multiplies the cost of a machine of a stranding group. Pods that no other group helps get it all the same.
+const strandingCosts = 2
+
 // New begins a round.
 func New(w *round.State) *Packer { return &Packer{State: w, prices: purchaseprice.Of(w.Groups)} }
 
@@ -37,6 +40,14 @@ func (w *Packer) item(class int) *binpack.Item {
 		*l = binpack.NewItem(w.Size(class))
 	}
 	return l
+}
+
+// stranding is topology.Stranding, asked once a round.
+func (w *Packer) stranding() []bool {
+	if w.strandingGroups == nil {
+		w.strandingGroups = topology.Stranding(w.State)
+	}
+	return w.strandingGroups
 }
 
 // allDemands lists the demands.

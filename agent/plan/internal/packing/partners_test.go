@@ -110,57 +110,6 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestStranding: which groups' first machine would open a zone that keeps spread pods out of the others.
-func TestStranding(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		change func(*world)
-		want   string
-	}{
-		{"no spread", func(w *world) { w.pods(3, "web", 500, on(zone, "a")) }, "[false false false]"},
-		{"a spread that each zone takes", func(w *world) { w.pods(3, "web", 500, spread(zone)) }, "[false false false]"},
-		{"a spread over hosts", func(w *world) { w.pods(3, "web", 500, spread("kubernetes.io/hostname"), on("disk", "ssd")) }, "[false false false]"},
-		{"pods too large for a zone", func(w *world) {
-			w.g("b").Template.Allocatable.MilliCPU = 400
-			w.pods(3, "web", 500, spread(zone))
-		}, "[false true false]"},
-		{"the zone has a node", func(w *world) {
-			w.g("b").Template.Allocatable.MilliCPU = 400
-			w.node("n", "b")
-			w.pods(3, "web", 500, spread(zone))
-		}, "[false false false]"},
-		{"another group of the zone takes them", func(w *world) {
-			w.g("b").Template.Allocatable.MilliCPU = 400
-			w.g("c").Template.Labels[zone] = "b"
-			w.pods(3, "web", 500, spread(zone))
-		}, "[false false false]"},
-		{"another that cannot grow", func(w *world) {
-			w.g("b").Template.Allocatable.MilliCPU = 400
-			w.g("c").Template.Labels[zone] = "b"
-			w.g("c").Max = 0
-			w.pods(3, "web", 500, spread(zone))
-		}, "[false true true]"},
-		{"a taint keeps them out", func(w *world) {
-			w.g("b").Template.Taints = []cluster.Taint{{Key: "k", Effect: "NoSchedule"}}
-			w.pods(3, "web", 500, spread(zone))
-		}, "[false true false]"},
-		{"they do not select the zone's machines, which so do not count", func(w *world) {
-			w.g("a").Template.Labels["disk"], w.g("c").Template.Labels["disk"] = "ssd", "ssd"
-			w.pods(3, "web", 500, spread(zone), on("disk", "ssd"))
-		}, "[false false false]"},
-		{"of two classes the first is stranded", func(w *world) {
-			w.g("b").Template.Allocatable.MilliCPU = 400
-			w.pods(3, "web", 500, spread(zone))
-			w.pods(3, "db", 500, spread(zone), on(zone, "a"))
-		}, "[false true false]"},
-	} {
-		p := three(c.change)
-		if first, again := fmt.Sprint(p.stranding()), fmt.Sprint(p.stranding()); first != c.want || again != c.want {
-			t.Errorf("%s: %s, then %s, want %s", c.name, first, again, c.want)
-		}
-	}
-}
-
 // TestSize: pods that keep apart on hosts have a dimension more where the round has constraints.
 func TestSize(t *testing.T) {
 	w := newWorld("least-waste")

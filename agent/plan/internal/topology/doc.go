@@ -7,4 +7,6 @@
 // balancing heuristics for makespan scheduling (Graham, "Bounds on Multiprocessing Timing
 // Anomalies", 1969). Layer 1. It refuses to have the last word: a solution that was packed
 // with it is verified pod by pod by package packing. It buys nothing.
+//
+// Stranding tells which groups would open a zone that keeps spread pods out of the others.
 package topology

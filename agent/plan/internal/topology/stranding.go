@@ -1,4 +1,4 @@
-package packing
+package topology
 
 import (
 	"slices"
@@ -6,41 +6,34 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// strandingCosts multiplies the cost of a machine of a stranding group. Pods that no other group helps get it all the same.
-const strandingCosts = 2
-
-// stranding tells by group whether its machine would be the first node of a domain (a zone) that a class of pods is
+// Stranding tells by group whether its machine would be the first node of a domain (a zone) that a class of pods is
 // spread over, and in which no group takes a pod of that class. kube-scheduler counts such a domain with no pod
 // (PodTopologySpread, the global minimum), and maxSkew keeps further pods of the class, and those that are evicted, out
 // of all other domains. It costs N, and C*G where a domain has no node.
-func (w *Packer) stranding() []bool {
-	if w.strandingGroups != nil {
-		return w.strandingGroups
-	}
+func Stranding(w *round.State) []bool {
 	out, empty := make([]bool, len(w.Groups)), make(map[string]map[string][]int)
 	for c := range w.Snapshot.Classes {
 		class := &w.Snapshot.Classes[c]
 		for i := range class.Spread {
 			key := class.Spread[i].TopologyKey
 			if empty[key] == nil {
-				empty[key] = topology.EmptyDomains(w.State, key)
+				empty[key] = EmptyDomains(w, key)
 			}
 			for _, groups := range empty[key] {
-				if !w.usable(c, groups) {
-					w.markCounted(out, groups, class, &class.Spread[i])
+				if !usable(w, c, groups) {
+					markCounted(w, out, groups, class, &class.Spread[i])
 				}
 			}
 		}
 	}
-	w.strandingGroups = out
 	return out
 }
 
 // usable tells whether some of the groups can be grown and take a pod of a class.
-func (w *Packer) usable(class int, groups []int) bool {
+func usable(w *round.State, class int, groups []int) bool {
 	return slices.ContainsFunc(groups, func(g int) bool {
 		gr := &w.Groups[g]
 		empty, shape := w.Template(gr)
@@ -49,7 +42,7 @@ func (w *Packer) usable(class int, groups []int) bool {
 }
 
 // markCounted marks those of the groups whose nodes count for the spread of a class.
-func (w *Packer) markCounted(out []bool, groups []int, class *cluster.PodClass, spread *cluster.Spread) {
+func markCounted(w *round.State, out []bool, groups []int, class *cluster.PodClass, spread *cluster.Spread) {
 	for _, g := range groups {
 		_, shape := w.Template(&w.Groups[g])
 		out[g] = out[g] || fit.Counted(class, spread, shape)
