@@ -24,7 +24,7 @@ const (
 // Later pods wait while more of them come that nothing foretold, or while kube-scheduler has
 // pods of a class before it that it has not judged; at most BurstHold from the order. Pods that
 // an order counted on are no part of it: if their machine fails, another one is bought at once.
-// A pod whose room later pods have taken waits with these (see overtaken).
+// A pod whose room later pods take waits with these (see overtaken).
 func Hold(w *round.State) {
 	at := w.Memory.BurstOrdered
 	end := at.Add(w.Policy.BurstHold)
@@ -72,7 +72,7 @@ func ofBurst(a decision.Action) bool {
 	return len(g.Pods)+g.Expected >= least
 }
 
-// laterPods are the pods that no order has counted on, and those that such pods have overtaken.
+// laterPods are the pods that no order has counted on, and those that such pods overtake.
 type laterPods struct {
 	fresh    int       // those of controllers with news, pods to be made included
 	newest   time.Time // of the news
@@ -91,18 +91,17 @@ type source struct {
 func later(w *round.State) laterPods {
 	late := laterPods{classes: map[int]bool{}}
 	sources, judged, unjudged := map[cluster.UID]*source{}, map[int]bool{}, map[int]int{}
-	groups, waits := overtaken(w), map[cluster.GroupID]bool{}
+	counted, reserved := map[int]bool{}, map[cluster.GroupID][]int{} // the classes of pods that an order counted on; of each such pod, by group
 	for _, x := range w.Unbound.Waiting {
 		pod := &w.Snapshot.Pods[x.Pod]
 		if !pod.Unschedulable.IsZero() {
 			judged[pod.Class] = true
 		}
-		g := w.ReservedTo(pod.Key)
-		if w.Expendable(pod) || g != "" && groups[g] == nil {
+		if w.Expendable(pod) {
 			continue
 		}
-		if g != "" {
-			waits[g], late.classes[pod.Class] = true, true
+		if g := w.ReservedTo(pod.Key); g != "" {
+			counted[pod.Class], reserved[g] = true, append(reserved[g], pod.Class)
 			continue
 		}
 		unjudged[pod.Class]++
@@ -126,10 +125,14 @@ func later(w *round.State) laterPods {
 	for _, s := range sources {
 		late.count(w, s)
 	}
-	for g, o := range groups {
-		if waits[g] {
-			late.news(w, o.pods, o.newest)
+	for g, o := range overtaken(w, counted) {
+		if len(reserved[g]) == 0 {
+			continue
 		}
+		for _, class := range reserved[g] {
+			late.classes[class] = true
+		}
+		late.news(w, o.pods, o.newest)
 	}
 	return late
 }

@@ -14,18 +14,18 @@ type overtakers struct {
 	newest time.Time
 }
 
-// overtaken are the groups on whose machines such pods run, or will: kube-scheduler has not bound
-// all that it puts there while the first of them are Nodes. Where machines come fast,
+// overtaken are the groups that waiting pods were counted on and of which a machine of the burst is a Node, with the later
+// pods that run on it; counted are the classes of those waiting pods. Where machines come fast,
 // kube-scheduler binds new pods at once and looks again at those that the machines were ordered
-// for only once it has backed off. Then these lack the room that the new pods lacked before,
-// and no machine is missing. nil: a machine of a group that pods count on is missing or may be,
-// so that all that lack room because of it are bought for at once.
-func overtaken(w *round.State) map[cluster.GroupID]*overtakers {
+// for only once it has backed off. Then these lack the room that the new pods lacked before, also
+// while kube-scheduler has not bound all of the new pods yet, and no machine is missing. nil: a
+// machine of a group that pods count on is missing or may be, so that all that lack room because
+// of it are bought for at once.
+func overtaken(w *round.State, counted map[int]bool) map[cluster.GroupID]*overtakers {
 	groups := make(map[cluster.GroupID]*overtakers)
 	for _, r := range w.Memory.Reservations {
 		groups[r.Group] = new(overtakers)
 	}
-	counted := countedClasses(w)
 	lost := make([]int, len(w.Groups))
 	since := w.Memory.BurstOrdered.Truncate(time.Second).Add(-round.SchedulerRetry)
 	for i := range w.Nodes {
@@ -59,19 +59,8 @@ func complete(w *round.State, g, lost int) bool {
 	return ok && w.Groups[g].Nodes-lost+w.Groups[g].Upcoming >= ordered.To
 }
 
-// countedClasses are those of pods that wait for a machine that an order counted them on.
-func countedClasses(w *round.State) map[int]bool {
-	classes := map[int]bool{}
-	for _, x := range w.Unbound.Waiting {
-		if pod := &w.Snapshot.Pods[x.Pod]; w.ReservedTo(pod.Key) != "" {
-			classes[pod.Class] = true
-		}
-	}
-	return classes
-}
-
-// add counts the pods that were made after order. The API's stamps have whole seconds: of the
-// pods of its second, those of a class that it counted on were made before it.
+// add counts the pods that were made after an order. The API's stamps have whole seconds. A pod with the stamp of the
+// order's second was made after the order, unless the order counted on pods of its class.
 func (o *overtakers) add(pods []cluster.Pod, order time.Time, counted map[int]bool) {
 	for i := range pods {
 		p := &pods[i]

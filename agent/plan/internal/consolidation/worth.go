@@ -49,9 +49,10 @@ func (w *Search) worth(s *decision.Consolidation, most float64) float64 {
 		return 0
 	}
 	var more []int // nodes that may make it certain in place of a machine
-	if s.Machines == 0 {
-		more = slices.DeleteFunc(slices.Clone(w.idle), func(i int) bool { return slices.Contains(stay, i) || value(append(slices.Clip(stay), i)) == 0 })
-		more = more[:min(len(more), mostMachines)]
+	for _, i := range w.idle {
+		if s.Machines == 0 && len(more) < mostMachines && !slices.Contains(stay, i) && value(append(slices.Clip(stay), i)) > 0 {
+			more = append(more, i)
+		}
 	}
 	for {
 		worth := value(stay)

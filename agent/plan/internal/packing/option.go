@@ -172,8 +172,9 @@ func (o *option) weigh(used [2]float64, empty []int64, machines int) {
 	}
 }
 
-// better orders options: those for pods come before those for headroom alone, which would take the room of pods on nodes. Options
-// that buy nothing come first, and of these those that leave no pod; then options that strand no pod; then the expander's order; then fewer machines; then the group's ID (the order in which they come).
+// better orders options: those for pods come before those for headroom alone, which would take the room of pods on nodes. Then
+// options that buy nothing come first, and of these those that leave no pod; then options that strand no pod; then the
+// expander's order; then fewer machines; then the group's ID (the order in which they come).
 func (v *Solver) better(a, b *option) bool {
 	if a.headroom != b.headroom {
 		return b.headroom
