@@ -197,6 +197,11 @@ func TestOvertaken(t *testing.T) {
 		"they are older": {func(b *burstRound) {
 			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(b.m.BurstOrdered.Add(-time.Second)) }))
 		}, ""},
+		"they are older than an order of just now": {func(b *burstRound) {
+			b.m.BurstOrdered = now.Add(-time.Second)
+			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(now.Add(-2 * time.Second)) }))
+		}, ""},
+		"later pods of the class it counted on": {func(b *burstRound) { b.joins(10, changePods(func(p *cluster.Pod) { p.Class = early })) }, waits},
 		"their stamp is the order's second": {func(b *burstRound) {
 			b.m.BurstOrdered = b.m.BurstOrdered.Add(900 * time.Millisecond)
 			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(b.m.BurstOrdered.Truncate(time.Second)) }))

@@ -125,6 +125,12 @@ func TestWorthWithUnneeded(t *testing.T) {
 		{"one stays for it already", "b1", func(w *world) { w.uncertain["b1 with s1"], w.idle["b1"] = true, []string{"s1"} }, 2, "b1 with s1,b1 with s1 s2"},
 		{"a machine comes", "b1 by 1 of small", func(w *world) { w.uncertain["b1 by 1 of small"] = true }, 0, "b1 by 1 of small"},
 		{"one without a price cannot be compared", "b1", func(w *world) { w.uncertain["b1"] = true; w.group("tiny", 0, "t1") }, 3, "b1,b1 with s1"},
+		{"four may stay", "b1", func(w *world) {
+			w.group("tiny", 0.125, "t1", "t2", "t3", "t4", "t5")
+			for _, stay := range []string{"b1", "b1 with t1", "b1 with t1 t2", "b1 with t1 t2 t3", "b1 with t1 t2 t3 t4"} {
+				w.uncertain[stay] = true
+			}
+		}, 0, "b1,b1 with t1,b1 with t1 t2,b1 with t1 t2 t3,b1 with t1 t2 t3 t4"},
 		{"not started", "b1", func(w *world) { w.uncertain["b1"], w.s.Nodes[2].Ready = true, cluster.StatusFalse }, 3, "b1,b1 with s2"},
 	} {
 		w := fourNodes()
