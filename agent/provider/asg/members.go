@@ -102,8 +102,9 @@ func (c *members) keep(r *reading, at time.Time, whole bool) {
 
 // atRest divides groups into those whose machines need not be described again and the others.
 // Of the first Auto Scaling tells the same as when they were described, and no change of a
-// machine was under way. Those described longest ago are due in batches, all of them within age
-// and never later than twice that. It costs G log G beside the fingerprints.
+// machine was under way. Those described longest ago are due in equal batches, as few as hold
+// all machines: all groups within age (and the reads that each batch waits for), never later than
+// twice that. It costs G log G beside the fingerprints.
 func (c *members) atRest(readings []*reading, now time.Time, age time.Duration) (rest, others []*reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,21 +116,27 @@ func (c *members) atRest(readings []*reading, now time.Time, age time.Duration) 
 			machines += len(known.machines)
 		} else {
 			others = append(others, r)
+			machines += len(r.source.Instances)
 		}
 	}
 	if c.batchAt.IsZero() {
 		c.batchAt = now
 	}
-	batch := min(machines, batchSize)
-	if batch == 0 || now.Sub(c.batchAt) < age*time.Duration(batch)/time.Duration(machines) {
+	batches := max(1, (machines+batchSize-1)/batchSize)
+	if now.Sub(c.batchAt) < age/time.Duration(batches) {
 		return rest, others
 	}
 	c.batchAt = now
 	slices.SortStableFunc(rest, func(a, b *reading) int {
 		return c.byGroup[a.group.ID].described.Compare(c.byGroup[b.group.ID].described)
 	})
-	for batch > 0 {
-		batch -= len(c.byGroup[rest[0].group.ID].machines)
+	left := (machines + batches - 1) / batches
+	for len(rest) > 0 {
+		size := len(c.byGroup[rest[0].group.ID].machines)
+		if left <= 0 && size > 0 { // groups without machines belong to the batch that they come after
+			break
+		}
+		left -= size
 		rest, others = rest[1:], append(others, rest[0])
 	}
 	return rest, others
