@@ -102,6 +102,7 @@ var layers = map[string]layer{
 	"internal/lazyregexp":                {pure: true},
 	"internal/goruntime":                 {banned: []string{"k8s.io/", "net"}},
 	"internal/kube":                      {},
+	"internal/testing/drawn":             {banned: []string{"k8s.io/", "net"}},
 	"internal/testing/kubetest":          {house: []string{"internal/kube"}},
 	"internal/apierror":                  {banned: []string{"k8s.io/api/", "k8s.io/client-go"}},
 	"agent/inventory/waiting":            {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/inventory"}},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +25,7 @@ import (
 	"crypto/x509"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
@@ -254,11 +254,7 @@ func TestThousandGrowths(t *testing.T) {
 	if testing.Short() {
 		growths = 100
 	}
-	seed := rand.Uint64()
-	if s, err := strconv.ParseUint(os.Getenv("GROWTH_SEED"), 10, 64); err == nil {
-		seed = s
-	}
-	t.Logf("seed %d (GROWTH_SEED)", seed)
+	seed := drawn.Seed(t)
 	cert := certificate(t)
 	synctest.Test(t, func(t *testing.T) {
 		g := &growing{t: t, client: fake.NewClientset(infoMap(cert, "https://api.example.com:6443")), rng: rand.New(rand.NewPCG(seed, 1)), machines: map[cluster.InstanceID]*growingMachine{}, busy: time.Now()}

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
@@ -95,8 +96,7 @@ func TestKillChild(t *testing.T) {
 // rotates and publishes a token, or in the middle of writing, leaves the published file whole:
 // as it was, or as it was to become. What it leaves beside it is removed by the next start.
 func TestKilledAtEachStep(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := drawn.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	dir := t.TempDir()
 	file := filepath.Join(dir, "worker.env")

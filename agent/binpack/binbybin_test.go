@@ -3,12 +3,14 @@ package binpack
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // TestBinByBin: bin by bin, the same is packed as by first fit, but for the looks for nothing after
 // which a bin is left; with open bins, with items that fit nowhere, and within a limit.
 func TestBinByBin(t *testing.T) {
-	seed, times := packSeed(t)
+	seed, times := drawn.Seed(t), drawn.Times(t)
 	r := rand.New(rand.NewPCG(seed, 9))
 	for range 60 * times {
 		p := someProblem(r)

@@ -4,11 +4,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // TestBins holds a set against a list.
 func TestBins(t *testing.T) {
-	seed, _ := packSeed(t)
+	seed := drawn.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0xb1))
 	for range 200 {
 		var sets [2]Bins

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // exact is the optimum by plain branch and bound over single pods: every pod goes
@@ -118,7 +120,7 @@ func verify(t *testing.T, p *Problem, k *Packing) {
 
 // TestPackIsNearlyOptimal: a few orders find the optimum of nearly all small problems, and are one bin above it at most.
 func TestPackIsNearlyOptimal(t *testing.T) {
-	seed, times := packSeed(t)
+	seed, times := drawn.Seed(t), drawn.Times(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	proven, off, mixes := 0, 0, 400*times
 	if testing.Short() {
@@ -159,7 +161,7 @@ func describe(p *Problem) string {
 }
 
 func TestPackWithinLimit(t *testing.T) {
-	seed, times := packSeed(t)
+	seed, times := drawn.Seed(t), drawn.Times(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 300 * times {
 		p := someProblem(r)
@@ -172,7 +174,7 @@ func TestPackWithinLimit(t *testing.T) {
 // TestDimensionOverAsked: a dimension of which daemons ask for more than a machine has, and pods for nothing,
 // changes no bound and no answer.
 func TestDimensionOverAsked(t *testing.T) {
-	seed, times := packSeed(t)
+	seed, times := drawn.Seed(t), drawn.Times(t)
 	r := rand.New(rand.NewPCG(seed, 9))
 	for range 300 * times {
 		p := someProblem(r)
@@ -192,7 +194,7 @@ func TestDimensionOverAsked(t *testing.T) {
 // TestPackOfLargeMixes packs mixes of hundreds of pods: each into no more machines than Cluster Autoscaler's order, and
 // all together into few more than the lower bounds, which count cpu and memory by themselves.
 func TestPackOfLargeMixes(t *testing.T) {
-	seed, times := packSeed(t)
+	seed, times := drawn.Seed(t), drawn.Times(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	bins, bound := 0, 0
 	for range 200 * times {
@@ -215,7 +217,7 @@ func TestPackOfLargeMixes(t *testing.T) {
 // TestPackHostSpread: all pods are placed, no machine is too full, and of each class that is spread over hosts no machine
 // has more than the skew beyond any other.
 func TestPackHostSpread(t *testing.T) {
-	seed, times := packSeed(t)
+	seed, times := drawn.Seed(t), drawn.Times(t)
 	r := rand.New(rand.NewPCG(seed, 3))
 	answers := 0
 	for range 300 * times {
@@ -268,4 +270,12 @@ func TestPackHostSpread(t *testing.T) {
 	if t.Logf("%d answers", answers); answers < 50*times {
 		t.Errorf("only %d answers", answers)
 	}
+}
+
+// ready returns a drawn problem whose sizes stand.
+func ready(p *Problem) *Problem {
+	for i := range p.Items {
+		p.Items[i].Amounts = NewItem(p.Items[i].Size).Amounts
+	}
+	return p
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // saver is a day of a small cluster whose nodes are consolidated: demand jumps, storms come, and from the eighteenth hour on
@@ -235,7 +236,7 @@ func (d *saver) refuse() {
 // an hour to save money, nothing is bought for pods or taken back when demand has not changed for three hours, and the days cost less than
 // without it; on few days by chance up to 3 % more, because each purchase hangs on those before it.
 func TestConsolidationLoop(t *testing.T) {
-	first, times := drawn(t)
+	first, times := drawn.Seed(t), drawn.Times(t)
 	for _, mode := range []string{"plain", "refused", "killed", "constrained"} {
 		t.Run(mode, func(t *testing.T) {
 			with, without, saved := 0.0, 0.0, 0

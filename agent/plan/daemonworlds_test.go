@@ -10,6 +10,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // daemonWorld is a cluster in which the pods of DaemonSets request something else than their
@@ -280,7 +281,7 @@ func (w *daemonWorld) play(t *testing.T) {
 // template says, no group grows for a pod that does not fit on its machines, once a pod of the
 // DaemonSet has shown it; not when the machines have gone again, either.
 func TestDaemonSetsTakeMore(t *testing.T) {
-	first, times := drawn(t)
+	first, times := drawn.Seed(t), drawn.Times(t)
 	grows := 0
 	for k := range 1000 * times {
 		seed := first + uint64(k)

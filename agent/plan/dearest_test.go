@@ -17,6 +17,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // What no round may cost.
@@ -331,7 +332,7 @@ func (d dear) check(t *testing.T, b *bill) {
 // some of their numbers. The gate tries a few small ones; AUTOSCALER_TEST_DEAREST is how
 // long it looks among worlds of every size.
 func TestDearestInput(t *testing.T) {
-	seed, _ := drawn(t)
+	seed := drawn.Seed(t)
 	tries, shrink, until := 15, 20, time.Time{}
 	if text := os.Getenv("AUTOSCALER_TEST_DEAREST"); text != "" {
 		long, err := time.ParseDuration(text)

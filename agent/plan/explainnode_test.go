@@ -11,12 +11,13 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // TestNodeHasOneTruth plays drawn worlds for some rounds, with consolidation and without, and
 // holds what Explain says of each node against what the plan does with it.
 func TestNodeHasOneTruth(t *testing.T) {
-	first, times := drawn(t)
+	first, times := drawn.Seed(t), drawn.Times(t)
 	said := map[string]int{}
 	for seed := first; seed < first+uint64(150*times); seed++ {
 		r := rand.New(rand.NewPCG(seed, 39))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // fleet is what a rollout is judged by, from outside: deployments with PodDisruptionBudgets of one, pods that become Ready some
@@ -125,7 +126,7 @@ func (v *sim) sources() map[string]int {
 // TestRollout: a new source reaches each of 20 machines within the budget of two at once; no deployment is below its
 // budget, no pod waits, and then nothing happens any more. With restarts the agent forgets everything after each action.
 func TestRollout(t *testing.T) {
-	first, times := drawn(t)
+	first, times := drawn.Seed(t), drawn.Times(t)
 	for _, restarts := range []bool{false, true} {
 		for n := range 2 * times {
 			seed := first + uint64(n)

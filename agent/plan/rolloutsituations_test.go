@@ -9,6 +9,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // rolling is a rollout of source b, as far as somebody meddles with it.
@@ -18,7 +19,7 @@ type rolling struct {
 }
 
 func newRolling(t *testing.T) *rolling {
-	seed, _ := drawn(t)
+	seed := drawn.Seed(t)
 	r := &rolling{sim: rolloutSim(t, seed)}
 	r.fleet.each = func(p decision.Plan) {
 		for _, a := range p.Actions {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // weather is what goes wrong while a rollout is played.
@@ -84,7 +85,7 @@ func (v *sim) stormy(w weather, limit time.Duration, done func() bool) {
 // TestRolloutStorms: a rollout ends whatever goes wrong, no machine of the new source is ended or ordered twice, no deployment is
 // below its budget, and in the end the group has the machines that it had.
 func TestRolloutStorms(t *testing.T) {
-	first, times := drawn(t)
+	first, times := drawn.Seed(t), drawn.Times(t)
 	for _, w := range []weather{
 		{name: "killed after each action", single: true},
 		{name: "two leaders", leaders: 2},
@@ -145,7 +146,7 @@ func TestABadSourceStopsForEachLeader(t *testing.T) {
 
 // TestPausedRollout: in the middle of a rollout it is paused: no further machine goes, and it ends when it is resumed.
 func TestPausedRollout(t *testing.T) {
-	first, _ := drawn(t)
+	first := drawn.Seed(t)
 	v := rolloutSim(t, first)
 	v.s.Groups[0].Template.Source = cluster.Spec{"image": "b"}
 	v.stormy(weather{single: true}, 10*time.Hour, func() bool { return v.sources()["a"] < 12 })

@@ -12,6 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // sim is a small cluster and a small cloud in one: machines boot and join after a
@@ -277,7 +278,7 @@ func workers(id string, milli, gib int64, most int) cluster.NodeGroup {
 }
 
 func TestClosedLoop(t *testing.T) {
-	first, times := drawn(t)
+	first, times := drawn.Seed(t), drawn.Times(t)
 	for _, restarts := range []bool{false, true} {
 		for n := range 6 * times {
 			seed := first + uint64(n)
@@ -308,7 +309,7 @@ func TestClosedLoop(t *testing.T) {
 // notice, and puts others in their place. No pod is on a machine when it ends, all of
 // them run again, and nothing is bought for them, with restarts and without.
 func TestInterruptedLoop(t *testing.T) {
-	first, times := drawn(t)
+	first, times := drawn.Seed(t), drawn.Times(t)
 	for _, restarts := range []bool{false, true} {
 		for n := range 2 * times {
 			seed := first + uint64(n)
@@ -336,7 +337,7 @@ func TestInterruptedLoop(t *testing.T) {
 // asked for is the size that is reached, restarts or not, unless the scheduler itself
 // packs worse than the plan did.
 func TestMixedLoop(t *testing.T) {
-	first, times := drawn(t)
+	first, times := drawn.Seed(t), drawn.Times(t)
 	for n := range 6 * times {
 		seed := first + uint64(n)
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
@@ -77,8 +78,7 @@ func TestDecide(t *testing.T) {
 // the newest token, a person's versions stay, and of the agent's never more than keep do, beside
 // the default one and those that are named.
 func TestDecideForEver(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := drawn.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	keep := 1 + rng.IntN(4)
 	versions := []version{{number: 1, standard: true, userData: rendered(t, first)}}

@@ -4,15 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // drawnMisuses is how many wrong command lines TestMisuse draws.
@@ -21,17 +20,7 @@ const drawnMisuses = 100
 // TestMisuse draws command lines with one mistake each: whatever the command and the mistake,
 // the exit code is that of a usage error, one line says what is wrong, and nothing is done.
 func TestMisuse(t *testing.T) {
-	seed := uint64(1)
-	if text := os.Getenv("AUTOSCALER_TEST_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("AUTOSCALER_TEST_SEED=%d", seed)
+	seed := drawn.Seed(t)
 	plain(t)
 	r := rand.New(rand.NewPCG(seed, 45))
 	kinds := map[string]int{}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // killDir is the environment of a child that is killed.
@@ -38,8 +39,7 @@ func TestLedgerKilled(t *testing.T) {
 			fmt.Printf("entered %d\n", n)
 		}
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := drawn.Seed(t)
 	random, dir, last := rand.New(rand.NewPCG(seed, 0)), t.TempDir(), -1
 	for range 12 {
 		child := exec.Command(os.Args[0], "-test.run=^TestLedgerKilled$")

@@ -2,38 +2,14 @@ package reaper
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
-
-// number reads a setting of the chaos from the environment.
-func number(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
-
-// seedOfChaos is AUTOSCALER_TEST_SEED; 0 is the clock's.
-func seedOfChaos(t *testing.T) uint64 {
-	seed := number(t, "AUTOSCALER_TEST_SEED", 1)
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	return seed
-}
 
 // roundsOfAFarm is how long one farm lives; a round is some twenty seconds.
 const roundsOfAFarm = 400
@@ -41,7 +17,7 @@ const roundsOfAFarm = 400
 // TestChaos: whatever clouds answer and operators do, no Node goes whose machine exists.
 // AUTOSCALER_TEST_ROUNDS sets the number of rounds (`make chaos`: a million).
 func TestChaos(t *testing.T) {
-	rounds, seed := number(t, "AUTOSCALER_TEST_ROUNDS", 6000), seedOfChaos(t)
+	rounds, seed := drawn.Number(t, "AUTOSCALER_TEST_ROUNDS", 6000), drawn.Seed(t)
 	deleted, missed, played := 0, 0, uint64(0)
 	for n := uint64(0); played < rounds; n++ {
 		f := newFarm(seed+n, int(n%3), 10)
@@ -248,8 +224,8 @@ func (f *farm) goesWrong(op int) {
 // kept its own ledger, or to an agent that knows nothing.
 func TestHonestWorlds(t *testing.T) {
 	const patience = 15 * time.Minute
-	seed, slowest, all := seedOfChaos(t), time.Duration(0), 0
-	for n := range uint64(number(t, "AUTOSCALER_TEST_FARMS", 6)) {
+	seed, slowest, all := drawn.Seed(t), time.Duration(0), 0
+	for n := range uint64(drawn.Number(t, "AUTOSCALER_TEST_FARMS", 6)) {
 		f := newFarm(seed+n, int(n%3), 25)
 		worst, dead := time.Duration(0), 0
 		for f.now.Before(noon.Add(6 * time.Hour)) {

@@ -5,13 +5,13 @@ import (
 	"maps"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 func attach(volume, node string) *storagev1.VolumeAttachment {
@@ -46,7 +46,7 @@ func TestIdleAttachmentsTakeRoom(t *testing.T) {
 		}
 	}
 	check("in Convert's order", FromObjects(objects))
-	seed := uint64(time.Now().UnixNano())
+	seed := drawn.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	for round := range 200 {
 		w := New(nil)

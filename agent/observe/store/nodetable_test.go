@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 func on(node, uid string) func(*corev1.Pod) {
@@ -77,7 +77,7 @@ func TestPodsOutliveTheirNode(t *testing.T) {
 // TestStoreIsWhatTheLastEventsSaid plays random events and compares with a store that
 // received only the last version of each object.
 func TestStoreIsWhatTheLastEventsSaid(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := drawn.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	w := New(nil)
 	pods, nodes := map[string]*corev1.Pod{}, map[string]*corev1.Node{}

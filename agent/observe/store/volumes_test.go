@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -15,6 +14,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/volumes"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 func aClaim(name, class string, change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
@@ -282,7 +282,7 @@ func TestClassesFollowStorage(t *testing.T) {
 // TestTheOrderOfWatchesMeansNothing: five watches tell their objects in any order, with
 // older versions of some before; the classes are those of the last versions.
 func TestTheOrderOfWatchesMeansNothing(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
+	seed := drawn.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	t.Logf("seed %d", seed)
 	objects := Objects{StorageClasses: []*storagev1.StorageClass{aClass("x", "d", waits, "a"), aClass("local", noProvisioner, waits), aClass("now", "d", immediate)}}

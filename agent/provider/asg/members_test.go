@@ -3,8 +3,6 @@ package asg
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // TestBatchesOfGroupsAtRest: groups of drawn sizes are read every 30 seconds. At each read a batch
@@ -20,14 +19,7 @@ import (
 // one without machines too; a group in which something changes is described at once; a fleet of
 // one batch is described once in that time.
 func TestBatchesOfGroupsAtRest(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("AUTOSCALER_TEST_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("AUTOSCALER_TEST_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d", seed)
+	seed := drawn.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	const age, every, largest = 15 * time.Minute, 30 * time.Second, 300
 	for _, count := range []int{1, 3, 8, 20} {

@@ -12,18 +12,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
-var (
-	forms = flag.Int("forms", 10000, "how many hostile requests are drawn")
-	seed  = flag.Uint64("seed", 0, "of the first worker; 0: draw one")
-)
+var forms = flag.Int("forms", 10000, "how many hostile requests are drawn")
 
 const kubeadmConfig = `apiServer:
   certSANs:
@@ -61,16 +59,6 @@ func scene(seed uint64) *Scene {
 		s.Addresses = append(s.Addresses, netip.MustParseAddr(a))
 	}
 	return s
-}
-
-func drawn(t *testing.T) uint64 {
-	t.Helper()
-	n := *seed
-	if n == 0 {
-		n = uint64(time.Now().UnixNano())
-	}
-	t.Logf("-seed=%d", n)
-	return n
 }
 
 var program = sync.OnceValues(func() (string, error) {
@@ -118,7 +106,7 @@ func same(s string) string { return s }
 // play asks two judges about n requests each that draw makes.
 func play(t *testing.T, n int, draw func(*Scene) Form, see func(Form, Answer)) {
 	t.Helper()
-	first := drawn(t)
+	first := drawn.Seed(t)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	for w := range 2 {
@@ -189,7 +177,7 @@ func TestHonestNames(t *testing.T) {
 
 // TestIssue41Forms are the forms of the issue, each by its own name.
 func TestIssue41Forms(t *testing.T) {
-	j, s, c := start(t, same), scene(drawn(t)), cluster()
+	j, s, c := start(t, same), scene(drawn.Seed(t)), cluster()
 	mapped := func(a, b, c, d byte) []byte {
 		return address([]byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d})
 	}
@@ -230,7 +218,7 @@ func slices65() (out [][]byte) {
 // TestControlPlaneNames: its own names a control-plane Node may serve under; nobody joins
 // under them, with or without a Node.
 func TestControlPlaneNames(t *testing.T) {
-	j, s, c := start(t, same), scene(drawn(t)), cluster()
+	j, s, c := start(t, same), scene(drawn.Seed(t)), cluster()
 	leader := [][]byte{dnsName("leader"), dnsName("leader.example.com"), dnsName("leader-ext.example.net"), address([]byte{10, 0, 99, 1})}
 	if a, err := j.ApproveServing(c, "leader", encode(s.around(s.key(), "leader", leader...))); err != nil || len(a.Denials) > 0 {
 		t.Errorf("the leader's own: %v, %s", err, a)
@@ -273,7 +261,7 @@ func TestControlPlaneNames(t *testing.T) {
 // TestServiceAddresses: the API server's Service is known without kubeadm's ConfigMap, in both
 // families and however its IPv6 address is written.
 func TestServiceAddresses(t *testing.T) {
-	j, s := start(t, same), scene(drawn(t))
+	j, s := start(t, same), scene(drawn.Seed(t))
 	six := func(last byte) []byte {
 		return address([]byte{0xfd, 0, 0, 0x10, 0, 0x96, 0, 0, 0, 0, 0, 0, 0, 0, 0, last})
 	}
@@ -293,7 +281,7 @@ func TestServiceAddresses(t *testing.T) {
 
 // TestKubeadmForms: however the ConfigMap is written, and where there is none.
 func TestKubeadmForms(t *testing.T) {
-	j, s := start(t, same), scene(drawn(t))
+	j, s := start(t, same), scene(drawn.Seed(t))
 	join := func(config, node string) string {
 		a, err := j.ApproveJoin(Kubeadm(config, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, "10.96.0.1"), node, encode(s.key().request(subject(node, false, false), attributes())))
 		if err != nil {
@@ -335,7 +323,7 @@ const budget = 10_000_000 / 2
 
 // TestCosts says what the largest requests cost.
 func TestCosts(t *testing.T) {
-	j, s, c := start(t, same), scene(drawn(t)), cluster()
+	j, s, c := start(t, same), scene(drawn.Seed(t)), cluster()
 	j.Costs = true
 	var list [][]byte
 	for range 32 {
@@ -369,7 +357,7 @@ func TestCosts(t *testing.T) {
 // TestEveryValidationIsNeeded: without any one of the validations that read names, some
 // hostile request passes, so that the requests reach each.
 func TestEveryValidationIsNeeded(t *testing.T) {
-	first := drawn(t)
+	first := drawn.Seed(t)
 	for _, message := range []string{
 		"message: the request asks for something else than host names and addresses",
 		"message: the request asks for a name that no host has",

@@ -3,8 +3,6 @@ package sim
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // never holds what no plan of a day may contain, whatever happens.
@@ -64,32 +63,13 @@ func oneLine(r *Report) string {
 		r.Machines, r.NodeHours, r.Cost, r.Grows, r.Terminates, r.Evictions, r.Flaps, r.Rebought)
 }
 
-// drawn is the seed of the days that are not always the same ones: AUTOSCALER_TEST_SEED,
-// 0 for the clock's. Without it the gate plays the same days on every machine.
-func drawn(t *testing.T) uint64 {
-	t.Helper()
-	text := os.Getenv("AUTOSCALER_TEST_SEED")
-	if text == "" {
-		return 1
-	}
-	seed, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("AUTOSCALER_TEST_SEED: %v", err)
-	}
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d", seed)
-	return seed
-}
-
 // TestDays plays 24 hours of every curve, with a seed that stays and a drawn one: no
 // flap, and no pod that waits longer than a decision and a boot. On days with losses a
 // pod may wait for a machine that does not come.
 func TestDays(t *testing.T) {
-	drawn := drawn(t)
+	other := drawn.Seed(t)
 	for _, c := range Curves {
-		for _, seed := range []uint64{7, drawn} {
+		for _, seed := range []uint64{7, other} {
 			for _, byAge := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/seed=%d/byAge=%v", c.Name, seed, byAge), func(t *testing.T) {
 					t.Parallel()
@@ -114,7 +94,7 @@ func TestDays(t *testing.T) {
 
 // TestDaysWithRestarts lets the agent lose its memory every twenty minutes.
 func TestDaysWithRestarts(t *testing.T) {
-	seed := drawn(t)
+	seed := drawn.Seed(t)
 	for _, c := range Curves {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
@@ -181,7 +161,7 @@ func TestTrickle(t *testing.T) {
 			w.after(time.Minute+time.Duration(i)*time.Second, func() { w.scale(s, 100) })
 		}
 	}}}
-	for _, seed := range []uint64{7, drawn(t)} {
+	for _, seed := range []uint64{7, drawn.Seed(t)} {
 		var orders []string
 		last := 0
 		r, err := Run(Options{Curve: "trickle", Seed: seed, Length: 15 * time.Minute, Check: func(_ cluster.Snapshot, _ decision.Memory, _ decision.Policy, p decision.Plan) {

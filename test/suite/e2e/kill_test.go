@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 )
@@ -21,14 +21,7 @@ import (
 // lag behind writes, a third with the state file gone.
 func TestKillAtAnyMoment(t *testing.T) {
 	t.Parallel() // it mostly waits
-	seed := uint64(time.Now().UnixNano())
-	if v := os.Getenv("AUTOSCALER_TEST_SEED"); v != "" {
-		var err error
-		if seed, err = strconv.ParseUint(v, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("seed %d (repeat with AUTOSCALER_TEST_SEED)", seed)
+	seed := drawn.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	s := newScene(t, nil)
 	// Scale-down is only the way back to the start here: as fast as it goes.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/secret"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
@@ -87,8 +88,7 @@ func TestPublishedEverywhere(t *testing.T) {
 	first := s.everywhere(template, "")
 	s.everywhere(template, first.Token)
 
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := drawn.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	tokens := map[string]bool{}
 	for range 8 {

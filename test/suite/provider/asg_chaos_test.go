@@ -2,14 +2,12 @@ package provider_test
 
 import (
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/providertest"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 )
@@ -55,14 +53,7 @@ type chaos struct {
 // must never happen: a machine that ends without having been named, a target
 // outside the bounds or lowered without a deletion, an error of no kind.
 func TestASGChaos(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("AUTOSCALER_TEST_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("seed %d (repeat with AUTOSCALER_TEST_SEED=%d)", seed, seed)
+	seed := drawn.Seed(t)
 	w := newWorld(t)
 	c := &chaos{T: t, w: w, p: w.connect(t, byTag), r: rand.New(rand.NewPCG(seed, 1)),
 		known: map[cluster.InstanceID]bool{}, named: map[cluster.InstanceID]bool{}}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 	"github.com/autoscaler-agent/autoscaler-agent/test/judge/admission"
 )
@@ -211,18 +211,11 @@ func (s *stolen) controlPlane(t *testing.T) {
 	}
 }
 
-var (
-	drawnForms = flag.Int("forms", 200, "how many drawn certificate requests the real API server judges, half of them honest")
-	formsSeed  = flag.Uint64("forms-seed", 0, "of these requests; 0: draw one")
-)
+var drawnForms = flag.Int("forms", 200, "how many drawn certificate requests the real API server judges, half of them honest")
 
 // drawn sends certificate requests that test/judge/admission draws to the real API server.
 func (s *stolen) drawn(t *testing.T) {
-	seed := *formsSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("-forms-seed=%d", seed)
+	seed := drawn.Seed(t)
 	service := netip.MustParseAddr(s.serviceIP(t).String())
 	scene := &admission.Scene{Rand: rand.New(rand.NewPCG(seed, 41)), Domain: "cluster.local", Own: []string{"leader", leaderName, "old-leader", endpointName},
 		Addresses: []netip.Addr{service, service.Next(), netip.MustParseAddr(leaderAddress)}}

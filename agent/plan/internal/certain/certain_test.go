@@ -2,23 +2,17 @@ package certain
 
 import (
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 // TestFits holds Fits against random orders and places: where it says that all pods fit, none is ever left. It says so in
 // most of the worlds where that is true.
 func TestFits(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("AUTOSCALER_TEST_SEED"); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
-	}
-	t.Logf("seed %d", seed)
+	seed := drawn.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	always, yes, wrong, possible := func(int) bool { return true }, 0, 0, 0
 	for range 5000 {

@@ -3,15 +3,13 @@ package schedsim
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
@@ -287,11 +285,7 @@ func (w *cases) bind() {
 
 // TestAgainstNaive holds a Sim against a naive cluster, through bindings, what-ifs and new nodes.
 func TestAgainstNaive(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("AUTOSCALER_TEST_SEED"); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
-	}
-	t.Logf("seed %d", seed)
+	seed := drawn.Seed(t)
 	for i := range uint64(800) {
 		w := newCases(t, rand.New(rand.NewPCG(seed, i)))
 		if len(w.naive.cfg.Binds) == 0 {

@@ -3,16 +3,14 @@ package sureplaces
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/certain"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
 const keyZone = "topology.kubernetes.io/zone"
@@ -257,11 +255,7 @@ func (w *world) play() (left string) {
 
 // TestConstrain plays drains at random after each yes: none leaves a pod at any moment. It says yes in many of the worlds where none does.
 func TestConstrain(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("AUTOSCALER_TEST_SEED"); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
-	}
-	t.Logf("seed %d", seed)
+	seed := drawn.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	worlds, yes, possible := 0, 0, 0
 	for worlds < 2000 {
