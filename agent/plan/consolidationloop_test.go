@@ -236,6 +236,7 @@ func (d *saver) refuse() {
 // an hour to save money, nothing is bought for pods or taken back when demand has not changed for three hours, and the days cost less than
 // without it; on few days by chance up to 3 % more, because each purchase hangs on those before it.
 func TestConsolidationLoop(t *testing.T) {
+	playsHours(t)
 	first, times := drawn.Seed(t), drawn.Times(t)
 	for _, mode := range []string{"plain", "refused", "killed", "constrained"} {
 		t.Run(mode, func(t *testing.T) {

@@ -126,6 +126,7 @@ func (v *sim) sources() map[string]int {
 // TestRollout: a new source reaches each of 20 machines within the budget of two at once; no deployment is below its
 // budget, no pod waits, and then nothing happens any more. With restarts the agent forgets everything after each action.
 func TestRollout(t *testing.T) {
+	playsHours(t)
 	first, times := drawn.Seed(t), drawn.Times(t)
 	for _, restarts := range []bool{false, true} {
 		for n := range 2 * times {
@@ -157,6 +158,7 @@ func TestRollout(t *testing.T) {
 
 // TestRolloutHalts: of a source that never joins, and of one on which each pod crashes, one machine is started.
 func TestRolloutHalts(t *testing.T) {
+	playsHours(t)
 	for _, image := range []string{"never joins", "crashes"} {
 		t.Run(image, func(t *testing.T) {
 			v := rolloutSim(t, 1)

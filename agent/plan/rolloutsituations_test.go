@@ -278,11 +278,8 @@ func window(r *rolling, evening time.Time) {
 
 // TestRolloutSituations: see situations.
 func TestRolloutSituations(t *testing.T) {
-	names := slices.Sorted(maps.Keys(situations))
-	if testing.Short() {
-		names = names[:3]
-	}
-	for _, name := range names {
+	playsHours(t)
+	for _, name := range slices.Sorted(maps.Keys(situations)) {
 		t.Run(name, func(t *testing.T) {
 			r := newRolling(t)
 			r.t = t

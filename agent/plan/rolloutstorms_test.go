@@ -85,6 +85,7 @@ func (v *sim) stormy(w weather, limit time.Duration, done func() bool) {
 // TestRolloutStorms: a rollout ends whatever goes wrong, no machine of the new source is ended or ordered twice, no deployment is
 // below its budget, and in the end the group has the machines that it had.
 func TestRolloutStorms(t *testing.T) {
+	playsHours(t)
 	first, times := drawn.Seed(t), drawn.Times(t)
 	for _, w := range []weather{
 		{name: "killed after each action", single: true},
@@ -125,6 +126,7 @@ func TestRolloutStorms(t *testing.T) {
 // TestABadSourceStopsForEachLeader: of a source that never joins, and of one on which each pod crashes, one machine is started,
 // although the leader forgets everything after each action: the next one knows the halt from the Lease. Resumed, it goes on.
 func TestABadSourceStopsForEachLeader(t *testing.T) {
+	playsHours(t)
 	for _, image := range []string{"never joins", "crashes"} {
 		t.Run(image, func(t *testing.T) {
 			v := rolloutSim(t, 3)
@@ -146,6 +148,7 @@ func TestABadSourceStopsForEachLeader(t *testing.T) {
 
 // TestPausedRollout: in the middle of a rollout it is paused: no further machine goes, and it ends when it is resumed.
 func TestPausedRollout(t *testing.T) {
+	playsHours(t)
 	first := drawn.Seed(t)
 	v := rolloutSim(t, first)
 	v.s.Groups[0].Template.Source = cluster.Spec{"image": "b"}
@@ -167,6 +170,7 @@ func TestPausedRollout(t *testing.T) {
 // TestRepair: while a third of the nodes are not Ready, none is touched for an hour, and the reason is held; of one that is not
 // Ready the machine is replaced.
 func TestRepair(t *testing.T) {
+	playsHours(t)
 	for sick, replaced := range map[int]int{7: 0, 1: 1} {
 		t.Run(fmt.Sprint(sick), func(t *testing.T) {
 			v := rolloutSim(t, 5)

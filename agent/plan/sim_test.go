@@ -277,10 +277,23 @@ func workers(id string, milli, gib int64, most int) cluster.NodeGroup {
 	return cluster.NodeGroup{ID: cluster.GroupID(id), Max: most, Template: cluster.Template{Spec: "lt", Capacity: a, Allocatable: a}}
 }
 
+// playsHours ends a test that plays hours of the loop where -short is given. make test gives it beside the race detector, under
+// which these tests take a quarter of an hour and which has nothing to find in them: a decision is one goroutine. make check plays them.
+func playsHours(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it plays hours of the loop: make check does")
+	}
+}
+
 func TestClosedLoop(t *testing.T) {
 	first, times := drawn.Seed(t), drawn.Times(t)
 	for _, restarts := range []bool{false, true} {
-		for n := range 6 * times {
+		seeds := 6 * times
+		if testing.Short() {
+			seeds = 1
+		}
+		for n := range seeds {
 			seed := first + uint64(n)
 			t.Run(fmt.Sprintf("restarts=%v/seed=%d", restarts, seed), func(t *testing.T) {
 				v := newSim(t, seed, workers("workers", 2000, 4, 50))
@@ -309,6 +322,7 @@ func TestClosedLoop(t *testing.T) {
 // notice, and puts others in their place. No pod is on a machine when it ends, all of
 // them run again, and nothing is bought for them, with restarts and without.
 func TestInterruptedLoop(t *testing.T) {
+	playsHours(t)
 	first, times := drawn.Seed(t), drawn.Times(t)
 	for _, restarts := range []bool{false, true} {
 		for n := range 2 * times {

@@ -293,6 +293,9 @@ func TestCallsInAnHour(t *testing.T) {
 		{groups: 200, machines: 3, fast: true, most: 6000},
 	} {
 		t.Run(fmt.Sprintf("%d groups of %d, fast %v", c.groups, c.machines, c.fast), func(t *testing.T) {
+			if testing.Short() && (c.fast && c.groups > 20 || c.machines > 3) {
+				t.Skip("minutes under the race detector; make check plays it, and the smaller fleets have the same goroutines")
+			}
 			synctest.Test(t, func(t *testing.T) {
 				f := newFleet(c.groups, c.machines)
 				i, stop := f.follow(t)
