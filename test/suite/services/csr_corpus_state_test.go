@@ -45,7 +45,6 @@ func stateRows() []csrRow {
 			e.node = e.instance.PrivateDNS
 		}},
 		{name: "state: launched after the request", threat: "T4", rule: "R12", prepare: rewired(func(n *aws.Network) { n.LaunchTime = time.Now().Add(time.Hour) })},
-		{name: "state: launched a minute after the request", threat: "T4", rule: "R12", prepare: rewired(func(n *aws.Network) { n.LaunchTime = time.Now().Add(2 * time.Minute) })},
 		{name: "state: two machines of one name", threat: "T11", rule: "R12", prepare: func(t *testing.T, c *corpus, e *csrCase) {
 			e.peers = append(e.peers, c.rewire(t, c.take().ID, func(n *aws.Network) { n.PrivateDNS = e.instance.PrivateDNS }))
 		}},
