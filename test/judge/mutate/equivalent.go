@@ -80,6 +80,9 @@ var Equivalent = map[string]map[string]string{
 	"agent/plan/internal/consolidation": {
 		`candidates.go replacements: always gr.CanGrow()`: "growth.Count says that no machine may come: it only costs time",
 	},
+	"agent/plan/internal/scaledown": {
+		`scaledown.go allowedAtFirst: always w.allowed == nil`: "the budgets are noted again: it only costs time",
+	},
 	"agent/plan/internal/disruption": {
 		`budgets.go open: never known`:                           "a schedule is read again: it only costs time",
 		`dear.go YoungPod: edge pod.Key < young`:                 "no two pods have one name",

@@ -22,7 +22,6 @@ type nodeFacts struct {
 	Requested      cluster.Resources // by pods that count for utilisation; Extended only on a node with GPUs
 	DaemonRequests cluster.Resources // the same of DaemonSet pods
 	daemons        []daemons.Pod     // pods of DaemonSets
-	OptOut         string            // which annotation keeps the Node
 	ToBeDeleted    bool              // marked for deletion
 	CordonedByUs   bool              // with our cordon
 	coming         *nodestart.Coming // what it soon is, while it is young; nil: not asked yet
@@ -109,7 +108,7 @@ func (b *FactsAllocator) Next() *nodeFacts {
 
 // FillFacts works the facts of a Node out.
 func (w *State) FillFacts(f *nodeFacts, n *cluster.Node) {
-	f.node, f.gen, f.OptOut, f.ToBeDeleted, f.CordonedByUs = n, w.Cache.Classes.gen, OptedOut(n), ToBeDeleted(n), CordonedByUs(n)
+	f.node, f.gen, f.ToBeDeleted, f.CordonedByUs = n, w.Cache.Classes.gen, ToBeDeleted(n), CordonedByUs(n)
 	gpu := HasGPU(n)
 	for i := range n.Pods {
 		pod := &n.Pods[i]

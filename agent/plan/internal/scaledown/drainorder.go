@@ -151,8 +151,8 @@ func Requested(n *cluster.Node) bool { return n.Annotations[cluster.AnnotationRe
 
 // imbalance is, by candidate, how far the candidate's group would be below the largest
 // of its balance set when it went after the candidates before it. Candidates of groups
-// that are not balanced have none, and any tells whether one is.
-func (w *Planner) imbalance(list []Candidate) (any bool) {
+// that are not balanced have none.
+func (w *Planner) imbalance(list []Candidate) {
 	gone := make([]int, len(w.Groups))
 	for i := range list {
 		g := w.Nodes[list[i].Node].Group
@@ -160,7 +160,6 @@ func (w *Planner) imbalance(list []Candidate) (any bool) {
 		if len(set) == 1 {
 			continue
 		}
-		any = true
 		gone[g]++
 		most := 0
 		for _, o := range set {
@@ -168,5 +167,4 @@ func (w *Planner) imbalance(list []Candidate) (any bool) {
 		}
 		list[i].below = max(most-(w.Groups[g].CorrectedTarget-w.Groups[g].Removing-gone[g]), 0)
 	}
-	return any
 }

@@ -190,30 +190,16 @@ func (w *Planner) candidates() []Candidate {
 		out = append(out, c)
 	}
 	slices.SortFunc(out, compareCandidates)
-	if w.imbalance(out) {
-		slices.SortFunc(out, compareCandidates)
-	}
+	w.imbalance(out)
+	slices.SortFunc(out, compareCandidates)
 	return out
 }
 
-// compareCandidates orders the candidates: the node that is removed first comes first.
+// compareCandidates orders the candidates: the node that is removed first comes first. Those with pods that run to their end cannot go
+// yet, and keep no other from going.
 func compareCandidates(a, b Candidate) int {
-	if a.requested != b.requested {
-		return boolInt(b.requested) - boolInt(a.requested)
-	}
-	if a.turn != b.turn {
-		return a.turn - b.turn
-	}
-	if a.completes != b.completes { // they cannot go yet, and keep no other from going
-		return a.completes - b.completes
-	}
-	if a.nonEmpty != b.nonEmpty || a.below != b.below || a.waits != b.waits || a.looked != b.looked {
-		return cmp.Or(cmp.Compare(a.nonEmpty, b.nonEmpty), cmp.Compare(a.below, b.below), cmp.Compare(a.waits, b.waits), cmp.Compare(a.looked, b.looked))
-	}
-	if c := a.since.Compare(b.since); c != 0 {
-		return c
-	}
-	return cmp.Or(cmp.Compare(a.util, b.util), cmp.Compare(a.Node, b.Node))
+	return cmp.Or(boolInt(b.requested)-boolInt(a.requested), a.turn-b.turn, a.completes-b.completes, a.nonEmpty-b.nonEmpty, a.below-b.below, a.waits-b.waits, a.looked-b.looked,
+		a.since.Compare(b.since), cmp.Compare(a.util, b.util), a.Node-b.Node)
 }
 
 // notRemovable says why a node is no candidate.
@@ -223,9 +209,6 @@ func (w *Planner) notRemovable(n *round.Node, c *Candidate) (rule, why string) {
 	}
 	if _, told := w.Next.Deleted[n.Instance.ID]; told {
 		return decision.RuleInstance, "its instance was told to go"
-	}
-	if n.Facts.OptOut != "" {
-		return decision.RuleOptOut, n.Facts.OptOut
 	}
 	if why := w.OptOutNow(n.Node); why != "" {
 		return decision.RuleOptOut, why
@@ -264,7 +247,7 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 		return found, false
 	case n.InUse:
 		w.Held("node", name, decision.RuleInUse, "pods of another node that goes count on it")
-		if _, runs := w.Memory.Unneeded[n.Name]; runs && n.OnlyRelocated {
+		if _, runs := w.Memory.Unneeded[n.Name]; runs {
 			round.Set(&w.Next.Unneeded, n.Name, c.since)
 		}
 		return found, false
@@ -338,7 +321,7 @@ func (w *Planner) noteMarked(c *Candidate) {
 // budget that never allowed anything starts no timer.
 func (w *Planner) keepTimer(c *Candidate, found *round.DrainPlan) {
 	n := &w.Nodes[c.Node]
-	if len(found.Hard) > 0 || n.InUse && !n.OnlyRelocated {
+	if len(found.Hard) > 0 {
 		return
 	}
 	_, runs := w.Memory.Unneeded[n.Name]
@@ -357,7 +340,7 @@ func (w *Planner) allowedAtFirst(key string) bool {
 	if w.allowed == nil {
 		w.allowed = make(map[string]bool, len(w.Snapshot.Budgets))
 		for _, b := range w.Snapshot.Budgets {
-			w.allowed[b.Key] = w.allowed[b.Key] || b.Allowed > 0
+			w.allowed[b.Key] = b.Allowed > 0
 		}
 	}
 	return w.allowed[key]
