@@ -161,9 +161,7 @@ func (w *Planner) DrainPlanOf(n *round.Node) round.DrainPlan {
 			c.Blocked = append(c.Blocked, "pod "+string(pod.Key)+" "+why)
 		}
 	}
-	if len(c.Blocked) > len(c.Hard) {
-		slices.Sort(c.Blocked)
-	}
+	slices.Sort(c.Blocked)
 	return c
 }
 
@@ -218,7 +216,7 @@ func (w *Planner) drain(i int) {
 	if !seen {
 		first = w.Now
 	}
-	if n.Group < 0 || n.State != round.StateMarked {
+	if n.State != round.StateMarked {
 		w.Held("node", string(n.Name), decision.RuleDraining, "marked, and its instance is on its way out or not known")
 		return
 	}
@@ -234,7 +232,8 @@ func (w *Planner) drain(i int) {
 		return
 	}
 	c := w.DrainPlanOf(n)
-	if w.takeBack(i, g, &c, w.deadline(n, &c, first)) {
+	deadline := w.deadline(n, &c, first)
+	if w.takeBack(i, g, &c, deadline) {
 		return
 	}
 	if rule == decision.RuleKeeps {
@@ -255,8 +254,8 @@ func (w *Planner) drain(i int) {
 	case c.Movable+c.Terminating == 0:
 		w.Held("node", string(n.Name), decision.RuleCompletion, "marked, and waits: %s", completionWords(c.Completing))
 		return
-	case disruption.Replaces(markedBy(n.Node)) && w.Disruption.Forces() && w.Reached(w.deadline(n, &c, first)):
-		w.terminate(n, g, &c, w.Disruption.Forced(c.Movable+c.Terminating, w.deadline(n, &c, first)))
+	case w.Reached(deadline): // takeBack leaves it so where the drain is forced
+		w.terminate(n, g, &c, w.Disruption.Forced(c.Movable+c.Terminating, deadline))
 		return
 	}
 	w.removals.add(&c)
