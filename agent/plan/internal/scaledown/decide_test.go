@@ -417,6 +417,17 @@ func TestCandidates(t *testing.T) {
 		{"its time has run for longer", func(w *world) { w.idle(time.Minute, "b"); w.idle(2*time.Minute, "c") }, "c b a", 0},
 		{"not looked at in the last round", func(w *world) { w.m.Unlooked = []cluster.NodeName{"b"} }, "b a c", 0},
 		{"of a larger group", func(w *world) { w.p.BalanceSimilarNodeGroups = true; w.group("pool2", "d", "e", "f", "g", "h") }, "d e a f b g c h", 0},
+		{"of a larger group that is not balanced", func(w *world) { w.group("pool2", "d", "e", "f", "g", "h") }, "a b c d e f g h", 0},
+		{"an order in its place", func(w *world) {
+			w.replace("a")
+			w.replace("b")
+			w.m.Replacements = []decision.Replacement{{Node: "b", Group: "pool", Rule: decision.RuleReplaceNode, Ordered: w.s.Now.Add(-time.Minute)}}
+		}, "b a c", 0},
+		{"replaced for a reason that counts more", func(w *world) {
+			w.p.RepairAfter, w.p.RepairConditions = time.Minute, []string{"Disk"}
+			w.node("a").Conditions = map[string]time.Time{"Disk": w.s.Now.Add(-time.Hour)}
+			w.replace("b")
+		}, "b a c", 0},
 		{"starting", func(w *world) {
 			n := w.node("b")
 			n.Ready, n.Created = cluster.StatusFalse, w.s.Now.Add(-14*time.Minute)

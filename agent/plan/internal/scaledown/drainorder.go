@@ -2,6 +2,7 @@ package scaledown
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -57,17 +58,13 @@ func (w *Planner) deadline(n *round.Node, c *round.DrainPlan, first time.Time) t
 // wave lists the pods of a node that the drain evicts now: all, or those of the first step
 // that still has some, terminating ones included.
 func (w *Planner) wave(n *round.Node) []*cluster.Pod {
-	all := w.Movable(n)
-	if len(w.Policy.DrainPriority) < 2 {
-		return all
-	}
 	first := len(w.Policy.DrainPriority)
 	for i := range n.Pods {
 		if pod := &n.Pods[i]; !w.Ignored(pod) && !completes(pod) {
 			first = min(first, w.step(pod))
 		}
 	}
-	return slices.DeleteFunc(all, func(pod *cluster.Pod) bool { return w.step(pod) != first })
+	return slices.DeleteFunc(w.Movable(n), func(pod *cluster.Pod) bool { return w.step(pod) != first })
 }
 
 // evictDaemons asks DaemonSet pods to end before their node does. It is a courtesy: a
@@ -81,12 +78,10 @@ func (w *Planner) evictDaemons(n *round.Node, byDefault bool) {
 		if !round.Daemon(pod) || pod.Mirror || pod.Finished || !pod.Deleting.IsZero() || pod.Created.Time().After(marked) || asked != "true" && (asked != "" || !byDefault) {
 			continue
 		}
-		if len(pod.Budgets) > 1 || len(pod.Budgets) == 1 && w.Budget[pod.Budgets[0]] < 1 {
+		if w.BudgetsBlock(pod) != "" {
 			continue
 		}
-		for _, b := range pod.Budgets {
-			w.Budget[b]--
-		}
+		w.spend(pod)
 		w.Act(decision.Evict{Pod: pod.Key, UID: pod.UID, Node: n.Name, Grace: w.graceOf(pod)})
 	}
 }
@@ -94,13 +89,9 @@ func (w *Planner) evictDaemons(n *round.Node, byDefault bool) {
 // delayed says which annotation keeps a drained node from being terminated, as long as
 // the delay may last.
 func (w *Planner) delayed(n *round.Node) string {
-	var first string
-	for key := range n.Annotations {
-		if strings.HasPrefix(key, cluster.AnnotationDelay) && (first == "" || key < first) {
-			first = key
-		}
-	}
-	if first == "" {
+	keys := slices.Sorted(maps.Keys(n.Annotations))
+	first := slices.IndexFunc(keys, func(key string) bool { return strings.HasPrefix(key, cluster.AnnotationDelay) })
+	if first < 0 {
 		return ""
 	}
 	since, ok := w.Memory.Emptied[n.Name]
@@ -113,7 +104,7 @@ func (w *Planner) delayed(n *round.Node) string {
 		return ""
 	}
 	w.WakeAt(due)
-	return fmt.Sprintf("drained; waits until %s for whoever put the annotation %s", round.Stamp(due), first)
+	return fmt.Sprintf("drained; waits until %s for whoever put the annotation %s", round.Stamp(due), keys[first])
 }
 
 // optOutUntil tells until when an annotation with a time keeps a pod or a node; empty: not
@@ -135,14 +126,7 @@ func (w *Planner) OptOutNow(n *cluster.Node) string {
 	if why := round.OptedOut(n); why != "" {
 		return why
 	}
-	v, ok := n.Annotations[cluster.AnnotationDoNotDisrupt]
-	if !ok {
-		return ""
-	}
-	d, err := time.ParseDuration(v)
-	if err != nil {
-		return ""
-	}
+	d, _ := time.ParseDuration(n.Annotations[cluster.AnnotationDoNotDisrupt]) // else 0: OptedOut has judged what is no time
 	return w.optOutUntil(n.Created, d)
 }
 

@@ -73,7 +73,7 @@ func (w *Planner) failed(i int, c *round.DrainPlan, deadline time.Time) string {
 	case c.Movable+c.Terminating > 0 && w.Reached(deadline) && !(replaced && w.Disruption.Forces()):
 		return fmt.Sprintf("%s did not leave by %s", round.Pods(c.Movable+c.Terminating), round.Stamp(deadline))
 	}
-	if r := w.relocate(i, c.Classes, false); r.Rule != "" && !emptied {
+	if r := w.relocate(i, c.Classes, false); !emptied {
 		return r.Why
 	}
 	return ""
