@@ -81,6 +81,7 @@ var Equivalent = map[string]map[string]string{
 		`candidates.go replacements: always gr.CanGrow()`: "growth.Count says that no machine may come: it only costs time",
 	},
 	"agent/plan/internal/scaledown": {
+		`planner.go busyWords: always !ok`:                     "the words are made again: it only costs time",
 		`scaledown.go allowedAtFirst: always w.allowed == nil`: "the budgets are noted again: it only costs time",
 	},
 	"agent/plan/internal/disruption": {

@@ -60,7 +60,7 @@ const maxBusyWords = 1000
 
 // busyWords say that a node is used too much to go. Few of them differ.
 func (e *Cache) busyWords(util, limit float64) string {
-	if !(util < maxBusyWords/100) || len(e.busy) > maxBusyWords {
+	if !(util < maxBusyWords/100) || len(e.busy) >= maxBusyWords {
 		return "utilisation " + percent(util) + " is above " + percent(limit)
 	}
 	key := utilisationKey{int(math.RoundToEven(util * 100)), limit}
