@@ -81,8 +81,11 @@ var Equivalent = map[string]map[string]string{
 		`candidates.go replacements: always gr.CanGrow()`: "growth.Count says that no machine may come: it only costs time",
 	},
 	"agent/plan/internal/scaledown": {
-		`planner.go busyWords: always !ok`:                     "the words are made again: it only costs time",
-		`scaledown.go allowedAtFirst: always w.allowed == nil`: "the budgets are noted again: it only costs time",
+		`certain.go Certain: never t == nil || !slices.ContainsFunc(q.classes, t.State.Constrained)`: "what is not constrained is constrained nowhere: it only costs time",
+		`certain.go Certain: never !slices.ContainsFunc(q.classes, t.State.Constrained)`:             "as above",
+		`certain.go Certain: always w.settled == nil`:                                                "the state is made again: it only costs time",
+		`planner.go busyWords: always !ok`:                                                           "the words are made again: it only costs time",
+		`scaledown.go allowedAtFirst: always w.allowed == nil`:                                       "the budgets are noted again: it only costs time",
 	},
 	"agent/plan/internal/disruption": {
 		`budgets.go open: never known`:                           "a schedule is read again: it only costs time",

@@ -52,7 +52,7 @@ func (w *Planner) Fit(from []int, to *round.Group, machines int) (idle []int, ok
 	w.looks -= len(w.Nodes) + len(w.Cache.Classes.Representative)
 	var unneeded []int // nodes that would go otherwise: here they stay
 	for i := range w.Nodes {
-		if n := &w.Nodes[i]; n.Removing && n.State == round.StateReady {
+		if n := &w.Nodes[i]; n.Removing {
 			n.Removing, unneeded = false, append(unneeded, i)
 		}
 	}

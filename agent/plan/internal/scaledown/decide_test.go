@@ -348,6 +348,18 @@ func TestOneAfterTheOther(t *testing.T) {
 			w.node("d").Pods = w.node("d").Pods[:2]
 			w.node("y").Pods[0].Class = w.class(cluster.PodClass{Requests: size(2)})
 		}, "D13 not needed, and waits: nodes are being emptied now, and beside their pods those of this one may not all find room: that depends on where kube-scheduler puts each of them", "x 10m0s, y 10m0s"},
+		{"pods of two sizes, requested", func(w *world) {
+			w.node("d").Pods = w.node("d").Pods[:2]
+			w.node("y").Pods[0].Class = w.class(cluster.PodClass{Requests: size(2)})
+			w.request("x")
+			w.request("y")
+		}, "cordon y [D20] utilisation 50%, 1 pod to move", "x 10m0s, y 10m0s"},
+		{"pods of two sizes, replaced", func(w *world) {
+			w.node("d").Pods = w.node("d").Pods[:2]
+			w.node("y").Pods[0].Class = w.class(cluster.PodClass{Requests: size(2)})
+			w.replace("x")
+			w.replace("y")
+		}, "cordon y [D33] somebody asked for its replacement; utilisation 50%, 1 pod to move", "x 10m0s, y 10m0s"},
 		{"a cordon of ours without its mark", func(w *world) {
 			w.node("y").Unschedulable = true
 			w.node("y").Annotations[cluster.AnnotationCordoned] = "2026-01-05T07:00:00Z D1"

@@ -154,7 +154,7 @@ func (w *Planner) tryRelocate(from int, loads []round.ClassCount) tentative {
 	for _, l := range loads {
 		switch left := w.relocateClass(t, from, l, &a); {
 		case left == 0:
-		case a.constrained && t.spread && len(w.Snapshot.Classes[l.Class].Spread) > 0 && !w.BeingRemoved(&w.Nodes[from]):
+		case a.constrained && len(w.Snapshot.Classes[l.Class].Spread) > 0 && !w.BeingRemoved(&w.Nodes[from]):
 			a.late = append(a.late, round.ClassCount{Class: l.Class, N: left})
 		default:
 			a.unplaceable, a.placed = l.Class, l.N-left
@@ -185,11 +185,9 @@ func (w *Planner) beginConstrained(t *relocationConstraints, from []int, a *tent
 	if !a.constrained {
 		return
 	}
-	if t.spread {
-		a.occupied = make([][]int, len(a.classes))
-		for i, l := range a.classes {
-			a.occupied[i] = t.occupied(int(l.Class))
-		}
+	a.occupied = make([][]int, len(a.classes))
+	for i, l := range a.classes {
+		a.occupied[i] = t.occupied(int(l.Class))
 	}
 	for _, i := range from {
 		w.looks -= constrainedLook
@@ -224,7 +222,7 @@ func (w *Planner) newCursors(unneeded []int) *relocationCursors {
 func (w *Planner) relocateClass(t *relocationConstraints, from int, l round.ClassCount, a *tentative) (left int32) {
 	p := &w.cursors.by[w.Cache.Classes.Equivalent[l.Class]]
 	tied := t.constrained(l.Class)
-	local := tied && t.isLocal(&w.Snapshot.Classes[l.Class], int(l.Class))
+	local := tied && t.isLocal(&w.Snapshot.Classes[l.Class])
 	if local {
 		p = &t.cursors[l.Class]
 	}

@@ -14,10 +14,8 @@ import (
 // the moves of the round so far included.
 type relocationConstraints struct {
 	State   *fit.State
-	local   []int8                // by class: 1: only what is on a node decides whether it may go there; -1: not so; 0: not asked yet
 	cursors []cursor              // by class, for local ones: as relocationCursors.by
 	zones   bool                  // some class keeps others out of more than its own node
-	spread  bool                  // some class is spread, so that it matters which nodes are counted
 	shapes  map[int]*fit.NodeInfo // of nodes, as they are when they are cordoned
 }
 
@@ -32,9 +30,8 @@ func (w *Planner) RelocationState() *relocationConstraints {
 		if w.unconstrained = !slices.ContainsFunc(w.Snapshot.Classes, hasConstraints); w.unconstrained {
 			return nil
 		}
-		w.relocation = &relocationConstraints{State: w.appliedState(), local: make([]int8, len(w.Snapshot.Classes)), cursors: make([]cursor, len(w.Snapshot.Classes))}
+		w.relocation = &relocationConstraints{State: w.appliedState(), cursors: make([]cursor, len(w.Snapshot.Classes))}
 		w.relocation.restart()
-		w.relocation.spread = slices.ContainsFunc(w.Snapshot.Classes, func(c cluster.PodClass) bool { return len(c.Spread) > 0 })
 		w.relocation.zones = slices.ContainsFunc(w.Snapshot.Classes, func(c cluster.PodClass) bool { return !onlyHostname(c.PodAntiAffinity) })
 	}
 	return w.relocation
@@ -68,14 +65,8 @@ func onlyHostname(terms []cluster.PodTerm) bool {
 // isLocal tells whether nothing but what is on a node itself decides whether a constrained
 // class may go there: anti-affinity on hosts. Then, as with room, a node that was not
 // good once is not looked at again.
-func (t *relocationConstraints) isLocal(c *cluster.PodClass, class int) bool {
-	if t.local[class] == 0 {
-		t.local[class] = -1
-		if !t.zones && len(c.PodAffinity)+len(c.Spread)+len(c.Volumes) == 0 && onlyHostname(c.PodAntiAffinity) {
-			t.local[class] = 1
-		}
-	}
-	return t.local[class] > 0
+func (t *relocationConstraints) isLocal(c *cluster.PodClass) bool {
+	return !t.zones && len(c.PodAffinity)+len(c.Spread)+len(c.Volumes) == 0
 }
 
 // placeConstrained is placeOnNode for a class with constraints, which goes pod by pod. It tells whether no
@@ -110,7 +101,7 @@ func (t *relocationConstraints) cordon(w *Planner, from int, loads []round.Class
 	for _, l := range loads {
 		t.State.Put(int(l.Class), from, -int(l.N))
 	}
-	if n := &w.Nodes[from]; t.spread && !w.BeingRemoved(n) {
+	if n := &w.Nodes[from]; !w.BeingRemoved(n) {
 		t.putRest(w, n, from, -1)
 		if t.shapes[from] == nil {
 			round.Set(&t.shapes, from, n.Shape.Cordoned())
@@ -122,7 +113,7 @@ func (t *relocationConstraints) cordon(w *Planner, from int, loads []round.Class
 
 // remove takes a node away as its Node object goes, with the pods that stay on it. No other pod on it is constrained (see cordon).
 func (t *relocationConstraints) remove(w *Planner, from int) {
-	if n := &w.Nodes[from]; t.spread && !w.BeingRemoved(n) {
+	if n := &w.Nodes[from]; !w.BeingRemoved(n) {
 		t.putRest(w, n, from, -1)
 		t.State.Reshape(from, nil)
 	}
