@@ -81,6 +81,8 @@ var Equivalent = map[string]map[string]string{
 		`candidates.go replacements: always gr.CanGrow()`: "growth.Count says that no machine may come: it only costs time",
 	},
 	"agent/plan/internal/scaledown": {
+		`spread.go lateClasses: always !w.lateKnown`:                                                 "the pods that wait are looked at again: it only costs time",
+		`spread.go lateClasses: always !slices.Contains(w.late, class)`:                              "a class that is noted twice is asked twice: it only costs time",
 		`certain.go Certain: never t == nil || !slices.ContainsFunc(q.classes, t.State.Constrained)`: "what is not constrained is constrained nowhere: it only costs time",
 		`certain.go Certain: never !slices.ContainsFunc(q.classes, t.State.Constrained)`:             "as above",
 		`certain.go Certain: always w.settled == nil`:                                                "the state is made again: it only costs time",

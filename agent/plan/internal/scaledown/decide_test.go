@@ -331,6 +331,12 @@ func TestOneAfterTheOther(t *testing.T) {
 			w.begin().looks = 0
 		}, blocked, "x 10m0s, y 11m0s"},
 		{"the last look", func(w *world) { w.m.Unneeded = nil; w.idle(11*time.Minute, "y"); w.begin().looks = 0 }, "cordon y [D1] utilisation 25%, 1 pod to move", "y 11m0s"},
+		{"the last look, where other pods are apart", func(w *world) {
+			w.alone(hostname)
+			w.m.Unneeded = nil
+			w.idle(11*time.Minute, "y")
+			w.begin().looks = 0
+		}, "cordon y [D1] utilisation 25%, 1 pod to move", "y 11m0s"},
 		{"a pod runs to its end, and no look is left", func(w *world) {
 			w.pods("y", 0, 1)
 			w.node("y").Pods[0].SafeToEvict = cluster.SafeOnCompletion

@@ -74,8 +74,11 @@ func (t *relocationConstraints) isLocal(c *cluster.PodClass) bool {
 func (w *Planner) placeConstrained(t *relocationConstraints, k int32, l *round.ClassCount, a *tentative) (spent bool) {
 	i, class := int(w.cursors.to[k]), int(l.Class)
 	for w.hasRoom(k, l.Class) {
-		if w.looks -= constrainedLook; w.looks < 0 || !t.State.Passes(class, i) {
-			return w.looks >= 0
+		if w.looks -= constrainedLook; w.looks < 0 {
+			return false
+		}
+		if !t.State.Passes(class, i) {
+			return true
 		}
 		binpack.Sub(w.Nodes[i].Room, w.Dimensions.Class(class), 1)
 		t.State.Put(class, i, 1)

@@ -121,7 +121,7 @@ func (w *Planner) lostDomain(a *tentative) (class int32, why string) {
 // spreadKeepsOff says that topology spread keeps a class off nodes that have room for it. It costs the nodes.
 func (w *Planner) spreadKeepsOff(from *round.Node, class int32) string {
 	t := w.relocation
-	if t == nil || len(w.Snapshot.Classes[class].Spread) == 0 {
+	if len(w.Snapshot.Classes[class].Spread) == 0 {
 		return ""
 	}
 	for k, i := range w.cursors.to {
@@ -159,14 +159,14 @@ func (w *Planner) waitsInTurn(c *Candidate) string {
 		if w.likesWait(int(l.Class)) {
 			return fmt.Sprintf("%s of it can be bound only when its Node object is gone (nodeTaintsPolicy: Ignore), and others like them wait for a place now", round.Pods(int(l.N)))
 		}
-		if other := w.emptied([]int{int(l.Class)}, c.Node); other != "" {
+		if other := w.emptied([]int{int(l.Class)}); other != "" {
 			return fmt.Sprintf("%s of it can be bound only when its Node object is gone (nodeTaintsPolicy: Ignore), and that of %s first", round.Pods(int(l.N)), other)
 		}
 	}
 	counts := slices.DeleteFunc(slices.Clone(w.lateClasses()), func(class int) bool {
 		return !fit.CountsCordoned(&w.Snapshot.Classes[class], &n.Shape)
 	})
-	if other := w.emptied(counts, c.Node); other != "" {
+	if other := w.emptied(counts); other != "" {
 		return fmt.Sprintf("pods wait until the Node object of %s is gone, and their topology spread would count this node too (nodeTaintsPolicy: Ignore)", other)
 	}
 	return ""
@@ -180,12 +180,12 @@ func (w *Planner) likesWait(class int) bool {
 	})
 }
 
-// emptied is the first node by name, beside one, that is being removed or is marked in this round, and that a spread
+// emptied is the first node by name that is being removed or is marked in this round, and that a spread
 // constraint of one of the classes counts; empty: there is none. It costs the nodes, and the classes for each that goes.
-func (w *Planner) emptied(classes []int, but int) cluster.NodeName {
+func (w *Planner) emptied(classes []int) cluster.NodeName {
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
-		if i != but && (w.BeingRemoved(n) || slices.Contains(w.marked, i)) && slices.ContainsFunc(classes, func(class int) bool { return fit.CountsCordoned(&w.Snapshot.Classes[class], &n.Shape) }) {
+		if (w.BeingRemoved(n) || slices.Contains(w.marked, i)) && slices.ContainsFunc(classes, func(class int) bool { return fit.CountsCordoned(&w.Snapshot.Classes[class], &n.Shape) }) {
 			return n.Name
 		}
 	}
