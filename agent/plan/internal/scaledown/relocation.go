@@ -1,7 +1,6 @@
 package scaledown
 
 import (
-	"math"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
@@ -26,10 +25,9 @@ type cursor struct{ first, skipped int32 }
 // relocated is a number of pods of a class that found room at a place of relocationCursors.to.
 type relocated struct{ at, class, n int32 }
 
-// undoStep is where a cursor was before an attempt, and a class that goes on it.
+// undoStep is a cursor that an attempt moved, and the class that went on it.
 type undoStep struct {
 	cursor *cursor
-	was    cursor
 	class  int32
 }
 
@@ -154,7 +152,7 @@ func (w *Planner) tryRelocate(from int, loads []round.ClassCount) tentative {
 	for _, l := range loads {
 		switch left := w.relocateClass(t, from, l, &a); {
 		case left == 0:
-		case a.constrained && len(w.Snapshot.Classes[l.Class].Spread) > 0 && !w.BeingRemoved(&w.Nodes[from]):
+		case len(w.Snapshot.Classes[l.Class].Spread) > 0:
 			a.late = append(a.late, round.ClassCount{Class: l.Class, N: left})
 		default:
 			a.unplaceable, a.placed = l.Class, l.N-left
@@ -226,20 +224,19 @@ func (w *Planner) relocateClass(t *relocationConstraints, from int, l round.Clas
 	if local {
 		p = &t.cursors[l.Class]
 	}
-	a.steps = append(a.steps, undoStep{p, *p, l.Class})
+	a.steps = append(a.steps, undoStep{p, l.Class})
 	use := func(k int32) (spent bool) {
 		if !tied {
 			return w.placeOnNode(k, &l, a)
 		}
 		return w.placeConstrained(t, k, &l, a) && (local || !w.hasRoom(k, l.Class))
 	}
-	if tied && !local && w.emptiestFirst {
+	if tied && w.emptiestFirst {
 		return w.placeOnEmptiest(t, from, l, a)
 	}
-	for again := true; again; { // a pod that found a place may let the next one onto a node that was passed by
-		before := l.N
+	for before := l.N + 1; 0 < l.N && l.N < before; { // a pod that found a place may let the next one onto a node that was passed by
+		before = l.N
 		w.pass(p, from, &l, use)
-		again = tied && !local && 0 < l.N && l.N < before
 	}
 	return l.N
 }
@@ -329,35 +326,23 @@ func (w *Planner) undoRelocation(a *tentative) {
 // rewind takes a cursor back to the first node that has room again; one such node may
 // stay behind as its skipped node.
 func (w *Planner) rewind(s *undoStep, done []relocated) {
-	const none = math.MaxInt32
 	p, size := s.cursor, w.Dimensions.Class(int(s.class))
-	one, two := int32(none), int32(none) // the first two nodes to look at again
-	note := func(k int32) {
-		switch {
-		case k >= p.first || k == one || k == two:
-		case k < one:
-			one, two = k, one
-		case k < two:
-			two = k
-		}
-	}
-	if p.skipped >= 0 {
-		note(p.skipped)
-	}
-	if s.was.skipped >= 0 {
-		note(s.was.skipped)
-	}
+	var space [8]int32
+	again := append(space[:0], p.skipped) // the nodes to look at again
 	for _, m := range done {
 		if binpack.Fits(w.Nodes[w.cursors.to[m.at]].Room, size) {
-			note(m.at)
+			again = append(again, m.at)
 		}
 	}
+	again = slices.DeleteFunc(again, func(k int32) bool { return k < 0 || k >= p.first })
+	slices.Sort(again)
+	again = slices.Compact(again)
 	p.skipped = -1
-	if one != none {
-		p.skipped = one
+	if len(again) > 0 {
+		p.skipped = again[0]
 	}
-	if two != none {
-		p.first = two
+	if len(again) > 1 {
+		p.first = again[1]
 	}
 }
 

@@ -16,17 +16,25 @@ import (
 type firstFit struct {
 	w     *world
 	rooms [][]int64
-	apart []int // pods of the class that keeps apart, by node
+	apart []int // pods of the class that keeps apart, by domain
 	class int   // that class
+	zones bool  // its domains are the zones, three, and not the hosts
 }
 
-func newFirstFit(w *world, class int) *firstFit {
-	f := &firstFit{w: w, apart: make([]int, len(w.Nodes)), class: class}
+func (f *firstFit) domain(node int) int {
+	if f.zones {
+		return node % 3
+	}
+	return node
+}
+
+func newFirstFit(w *world, class int, zones bool) *firstFit {
+	f := &firstFit{w: w, apart: make([]int, len(w.Nodes)), class: class, zones: zones}
 	for i := range w.Nodes {
 		f.rooms = append(f.rooms, slices.Clone(w.Nodes[i].Room))
 		for k := range w.Nodes[i].Pods {
 			if w.Nodes[i].Pods[k].Class == class {
-				f.apart[i]++
+				f.apart[f.domain(i)]++
 			}
 		}
 	}
@@ -40,6 +48,11 @@ func (f *firstFit) move(from int) bool {
 		rooms[i] = slices.Clone(f.rooms[i])
 	}
 	loads := f.w.DrainPlanOf(&f.w.Nodes[from]).Classes
+	for _, l := range loads {
+		if int(l.Class) == f.class {
+			apart[f.domain(from)] -= int(l.N)
+		}
+	}
 	for _, first := range []bool{true, false} {
 		for _, l := range loads {
 			if (int(l.Class) == f.class) == first && !f.place(from, int(l.Class), int(l.N), rooms, apart) {
@@ -48,14 +61,13 @@ func (f *firstFit) move(from int) bool {
 		}
 	}
 	f.rooms, f.apart = rooms, apart
-	f.apart[from] = 0
 	return true
 }
 
 func (f *firstFit) place(from, class, n int, rooms [][]int64, apart []int) bool {
 	size := f.w.Dimensions.Class(class)
 	for i := range rooms {
-		for n > 0 && i != from && !f.w.Nodes[i].Removing && f.w.Passes(class, i) && !(class == f.class && apart[i] > 0) {
+		for n > 0 && i != from && !f.w.Nodes[i].Removing && f.w.Passes(class, i) && !(class == f.class && apart[f.domain(i)] > 0) {
 			for d := range size {
 				if rooms[i][d] < size[d] {
 					goto full
@@ -65,7 +77,7 @@ func (f *firstFit) place(from, class, n int, rooms [][]int64, apart []int) bool 
 				rooms[i][d] -= size[d]
 			}
 			if n--; class == f.class {
-				apart[i]++
+				apart[f.domain(i)]++
 			}
 		}
 	full:
@@ -75,7 +87,7 @@ func (f *firstFit) place(from, class, n int, rooms [][]int64, apart []int) bool 
 
 // TestAgainstFirstFit: cursors change no answer, whatever moves are tried, taken or given back, and in whichever order.
 func TestAgainstFirstFit(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		w := newWorld()
 		var names []string
@@ -85,8 +97,10 @@ func TestAgainstFirstFit(t *testing.T) {
 		w.group("pool", names...)
 		w.class(cluster.PodClass{Requests: size(2)})
 		w.class(cluster.PodClass{Requests: size(0.5), NodeSelector: map[string]string{"disk": "ssd"}})
-		class := w.alone(hostname)
-		for _, n := range names {
+		zones := seed%2 == 1
+		class := w.alone(map[bool]string{false: hostname, true: zone}[zones])
+		for i, n := range names {
+			w.node(n).Labels[zone] = fmt.Sprint(i % 3)
 			if r.IntN(2) == 0 {
 				w.node(n).Labels["disk"] = "ssd"
 			}
@@ -98,7 +112,7 @@ func TestAgainstFirstFit(t *testing.T) {
 			}
 		}
 		w.begin()
-		model := newFirstFit(w, class)
+		model := newFirstFit(w, class, zones)
 		for step := range 12 {
 			i := r.IntN(len(w.Nodes))
 			if w.Nodes[i].Removing {
@@ -272,6 +286,61 @@ func TestNamedPod(t *testing.T) {
 		w.decide()
 		if got, want := w.fate("a"), decision.RuleNoRoom+" pod "+want+" has room nowhere else"; got != want {
 			t.Errorf("%d rooms: %q, want %q", rooms, got, want)
+		}
+	}
+}
+
+// TestLateAndNoRoom: of spread pods that have no room, also without the emptied node, the first is named that has none.
+func TestLateAndNoRoom(t *testing.T) {
+	w := newWorld()
+	w.group("pool", "a", "b", "c")
+	class := w.spread(hostname, func(*cluster.Spread) {})
+	w.pods("a", class, 2)
+	w.pods("a", w.class(cluster.PodClass{Requests: size(0.5)}), 1)
+	w.pods("b", w.class(cluster.PodClass{Requests: size(2.5)}), 1) // room for one, and for the small pod
+	w.pods("c", w.class(cluster.PodClass{Requests: size(4)}), 1)
+	w.keep("b")
+	w.keep("c")
+	w.p.UtilizationThreshold = 1
+	w.decide()
+	if got, want := w.fate("a"), "D7 pod default/a-1 has room nowhere else"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestEmptiest: pods that depend on others go to the node with most room, to the first of equal ones, as long as looks are left.
+func TestEmptiest(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		pods  [4]int // plain ones on a to d
+		looks int
+		want  string // where the pod of x goes
+	}{
+		{"the first of all", [4]int{0, 0, 0, 0}, 1000, "a"},
+		{"the emptiest", [4]int{3, 2, 1, 2}, 1000, "c"},
+		{"the last", [4]int{3, 2, 2, 0}, 1000, "d"},
+		{"of equal ones the first", [4]int{2, 1, 1, 2}, 1000, "b"},
+		{"too few looks for the emptiest", [4]int{3, 2, 1, 0}, 43, "c"},
+		{"just enough looks", [4]int{3, 2, 1, 0}, 44, "d"},
+		{"one is full", [4]int{4, 2, 3, 3}, 1000, "b"},
+	} {
+		w := newWorld()
+		w.group("pool", "a", "b", "c", "d", "x")
+		for i, n := range []string{"a", "b", "c", "d"} {
+			w.pods(n, 0, c.pods[i])
+		}
+		w.pods("x", w.alone(zone), 1)
+		w.begin()
+		x := w.ByName["x"]
+		st := w.RelocationState()
+		w.cursors = w.newCursors(nil)
+		a := tentative{unplaceable: -1}
+		w.looks, w.emptiestFirst = c.looks, true
+		if left := w.relocateClass(st, x, w.DrainPlanOf(&w.Nodes[x]).Classes[0], &a); left != 0 || len(a.done) != 1 {
+			t.Fatalf("%s: %d left, %v", c.name, left, a.done)
+		}
+		if got := string(w.Nodes[w.cursors.to[a.done[0].at]].Name); got != c.want {
+			t.Errorf("%s: on %s, want %s", c.name, got, c.want)
 		}
 	}
 }
