@@ -344,3 +344,97 @@ func TestEmptiest(t *testing.T) {
 		}
 	}
 }
+
+// sizes is a world of nodes with room for so many cores each, kept, and of node a, the pods of which are asked about. Class 0 is spread over
+// hosts with a maxSkew that lets all go anywhere.
+func sizes(rooms map[string]float64, nodes ...string) *world {
+	w := newWorld()
+	w.s.Classes = nil
+	w.wide(1, nil)
+	w.group("pool", append([]string{"a"}, nodes...)...)
+	for _, n := range nodes {
+		w.pods(n, w.class(cluster.PodClass{Requests: size(4 - rooms[n])}), 1)
+		w.keep(n)
+	}
+	w.p.UtilizationThreshold = 9
+	w.idle(10*time.Minute, "a")
+	return w
+}
+
+// wide is a class of pods that are spread over hosts with a large maxSkew.
+func (w *world) wide(cores float64, selector map[string]string) int {
+	class := w.spread(hostname, func(s *cluster.Spread) { s.MaxSkew = 9 })
+	w.s.Classes[class].Requests, w.s.Classes[class].NodeSelector = size(cores), selector
+	return class
+}
+
+// TestOtherPlaces: where the first places of spread pods leave one without any, the emptiest nodes are tried; pods that depend on nobody
+// go to the first nodes then too.
+func TestOtherPlaces(t *testing.T) {
+	ssd := map[string]string{"disk": "ssd"}
+	w := sizes(map[string]float64{"b": 2, "c": 3.9, "d": 2.1, "e": 3}, "b", "c", "d", "e")
+	w.s.Classes[0].NodeSelector = ssd // only b takes it
+	w.node("b").Labels["disk"] = "ssd"
+	w.node("e").Labels["disk"] = "hdd"
+	w.pods("a", w.wide(2, nil), 1) // has the first place on b
+	w.pods("a", 0, 1)
+	w.pods("a", w.class(cluster.PodClass{Requests: size(2.1)}), 1) // has room on d and e
+	w.pods("a", w.class(cluster.PodClass{Requests: size(2), NodeSelector: map[string]string{"disk": "hdd"}}), 1)
+	w.decide()
+	if got, want := w.fate("a"), "cordon a [D1] utilisation 178%, 4 pods to move"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestWavesAnywhere: a drain in waves has to end whether pods go to the first nodes or to the emptiest ones.
+func TestWavesAnywhere(t *testing.T) {
+	const blocked = "D6 PodDisruptionBudget default/web lets 1 of its 3 pods here go at once, and no more before they are bound, which their topology spread does not allow while it counts this node and its pods (nodeTaintsPolicy: Ignore): the drain would not end"
+	for _, c := range []struct {
+		name  string
+		b, c  float64
+		disks string // of b
+		want  string
+	}{
+		{"either way", 3, 2.1, "", "cordon a [D1] utilisation 102%, 3 pods to move"},
+		{"the emptiest node is the place of the second pod", 2, 2.1, "", blocked},
+		{"the first node is the place of the second pod", 2.1, 3, "ssd", blocked},
+	} {
+		w := sizes(map[string]float64{"b": c.b, "c": c.c}, "b", "c")
+		second := w.wide(2.1, nil)
+		if c.disks != "" {
+			w.node("b").Labels["disk"] = c.disks
+			w.s.Classes[second].NodeSelector = map[string]string{"disk": c.disks}
+		}
+		w.pods("a", 0, 1)
+		w.pods("a", second, 1)
+		w.pods("a", 0, 1)
+		w.guard("a", 1, 0, 1, 2)
+		w.decide()
+		if got := w.fate("a"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestRestOfAMovedNode: the pods that a drain leaves alone go with the node, once, also where the pods that it moves wait for that.
+func TestRestOfAMovedNode(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		for _, company := range []bool{false, true} {
+			w := hosts(func(w *world) int {
+				return w.spread(hostname, func(s *cluster.Spread) { s.HonorTaints = !late })
+			}, "a", "b", "c")
+			for _, n := range []string{"a", "b", "c"} {
+				w.node(n).Labels[zone] = "1"
+			}
+			cache := w.class(cluster.PodClass{Labels: map[string]string{"app": "cache"}, Requests: size(1)})
+			wants := w.class(cluster.PodClass{Requests: size(1), PodAffinity: []cluster.PodTerm{{TopologyKey: zone, Selector: is("cache"), Namespaces: []string{"default"}}}})
+			w.pods("a", cache, 1)[1].Owner = &cluster.Owner{Kind: "DaemonSet", UID: "ds"}
+			if company {
+				w.pods("c", cache, 1)
+			}
+			if w.begin(); !w.move("a") || w.RelocationState().State.Passes(wants, w.ByName["b"]) != company {
+				t.Errorf("late %v, with company %v", late, company)
+			}
+		}
+	}
+}
