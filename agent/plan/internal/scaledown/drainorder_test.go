@@ -114,6 +114,8 @@ func TestEvictDaemons(t *testing.T) {
 		{"made after the mark", func(w *world, p *cluster.Pod) { p.Created = cluster.At(w.s.Now.Add(-59 * time.Second)) }, true, false},
 		{"a budget that is open", func(w *world, _ *cluster.Pod) { w.guard("a", 1, 0) }, true, true},
 		{"a budget that is closed", func(w *world, _ *cluster.Pod) { w.guard("a", 0, 0) }, true, false},
+		{"a budget that is closed, not started", func(w *world, p *cluster.Pod) { w.guard("a", 0, 0); p.Unstarted = true }, true, true},
+		{"a budget that is closed but for pods that are not Ready, not Ready", func(w *world, p *cluster.Pod) { w.guard("a", 0, 0); w.s.Budgets[0].Unready, p.Unready = true, true }, true, true},
 		{"two budgets", func(w *world, p *cluster.Pod) {
 			p.Budgets = []string{"x", "y"}
 			w.s.Budgets = []cluster.Budget{{Key: "x", Allowed: 1}, {Key: "y", Allowed: 1}}

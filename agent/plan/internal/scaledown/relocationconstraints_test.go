@@ -181,3 +181,16 @@ func TestLostDomains(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestCompanyComes: a host that was no place for want of company is one when company has been moved there.
+func TestCompanyComes(t *testing.T) {
+	w := newWorld()
+	w.group("pool", "b", "x", "z")
+	w.pods("x", w.class(cluster.PodClass{Requests: size(1), PodAffinity: []cluster.PodTerm{{TopologyKey: hostname, Selector: is("cache"), Namespaces: []string{"default"}}}}), 1)
+	w.pods("z", w.class(cluster.PodClass{Labels: map[string]string{"app": "cache"}, Requests: size(3.5)}), 1)
+	w.node("b").Allocatable = size(8)
+	w.node("b").Allocatable.Pods = 110
+	if w.begin(); w.moves("x") || !w.move("z") || !w.moves("x") {
+		t.Error("node b is a place for the pod of x when that of z has come to it")
+	}
+}
