@@ -126,7 +126,11 @@ func (w *Planner) OptOutNow(n *cluster.Node) string {
 	if why := round.OptedOut(n); why != "" {
 		return why
 	}
-	d, _ := time.ParseDuration(n.Annotations[cluster.AnnotationDoNotDisrupt]) // else 0: OptedOut has judged what is no time
+	v, ok := n.Annotations[cluster.AnnotationDoNotDisrupt]
+	if !ok {
+		return ""
+	}
+	d, _ := time.ParseDuration(v) // else 0: OptedOut has judged what is no time
 	return w.optOutUntil(n.Created, d)
 }
 

@@ -327,23 +327,27 @@ func (w *Planner) undoRelocation(a *tentative) {
 // stay behind as its skipped node.
 func (w *Planner) rewind(s *undoStep, done []relocated) {
 	p, size := s.cursor, w.Dimensions.Class(int(s.class))
-	var space [8]int32
-	again := append(space[:0], p.skipped) // the nodes to look at again
-	for _, m := range done {
-		if binpack.Fits(w.Nodes[w.cursors.to[m.at]].Room, size) {
-			again = append(again, m.at)
+	one, two := p.first, p.first // the first two nodes to look at again; p.first: none
+	note := func(k int32) {
+		if k < one {
+			one, two = k, one
+		} else if k != one {
+			two = min(two, k)
 		}
 	}
-	again = slices.DeleteFunc(again, func(k int32) bool { return k < 0 || k >= p.first })
-	slices.Sort(again)
-	again = slices.Compact(again)
+	if p.skipped >= 0 {
+		note(p.skipped)
+	}
+	for _, m := range done {
+		if binpack.Fits(w.Nodes[w.cursors.to[m.at]].Room, size) {
+			note(m.at)
+		}
+	}
 	p.skipped = -1
-	if len(again) > 0 {
-		p.skipped = again[0]
+	if one < p.first {
+		p.skipped = one
 	}
-	if len(again) > 1 {
-		p.first = again[1]
-	}
+	p.first = two
 }
 
 // relocateHeadroom finds room elsewhere for the headroom that is kept on a node. When one
