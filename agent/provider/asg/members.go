@@ -116,7 +116,7 @@ func (c *members) atRest(readings []*reading, now time.Time, age time.Duration) 
 			machines += len(known.machines)
 		} else {
 			others = append(others, r)
-			machines += len(r.source.Instances)
+			machines += len(r.source.Instances) // so that one group that changes does not alter how many batches there are
 		}
 	}
 	if c.batchAt.IsZero() {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
 // TestCompareCandidates: each of these comes first by what it is named after, although it comes last by all that counts less.
@@ -95,8 +94,6 @@ func TestCandidates(t *testing.T) {
 		if got := strings.Join(got, " "); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
-		if got := w.Plan.Wake; c.wake == 0 && !got.IsZero() || c.wake > 0 && !got.Equal(w.Now.Add(c.wake)) {
-			t.Errorf("%s: wakes at %s, want after %s", c.name, round.Stamp(got), c.wake)
-		}
+		w.wantWake(t, c.name, c.wake)
 	}
 }

@@ -83,15 +83,9 @@ func TestDecide(t *testing.T) {
 		w := idleNode()
 		c.change(w)
 		w.decide()
-		if got := w.fate("a"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-		if got := w.timers(); got != c.timers {
-			t.Errorf("%s: the time runs of %q, want %q", c.name, got, c.timers)
-		}
-		if got := w.Plan.Wake; c.wake == 0 && !got.IsZero() || c.wake > 0 && !got.Equal(w.Now.Add(c.wake)) {
-			t.Errorf("%s: wakes at %s, want after %s", c.name, round.Stamp(got), c.wake)
-		}
+		w.wantFate(t, c.name, "a", c.want)
+		w.wantTimers(t, c.name, c.timers)
+		w.wantWake(t, c.name, c.wake)
 		if went := strings.HasPrefix(c.want, "cordon"); w.Groups[0].Shrinks != went {
 			t.Errorf("%s: the group shrinks: %v", c.name, !went)
 		}
@@ -116,11 +110,6 @@ func (w *world) unready(node string, since time.Duration) {
 
 // TestNotRemovable: what keeps a node whose pods are not even looked at.
 func TestNotRemovable(t *testing.T) {
-	daemon := func(w *world) *cluster.Pod {
-		p := &w.pods("a", 0, 1)[1]
-		p.Owner = &cluster.Owner{Kind: "DaemonSet", Name: "log", UID: "ds-log"}
-		return p
-	}
 	cameFor := func(w *world) { // a machine was ordered in place of node b, which is kept
 		w.m.Replacements = []decision.Replacement{{Node: "b", Group: "pool", Rule: decision.RuleReplaceNode, Ordered: w.s.Now.Add(-15 * time.Minute)}}
 		w.replace("b")
@@ -154,9 +143,7 @@ func TestNotRemovable(t *testing.T) {
 			w.waits(0, 1)
 			w.s.Pods[0].Nominated, w.s.Pods[0].Unschedulable = "a", 0
 		}, "D9 pods that are to come count on it"},
-		{"came in place of another", func(w *world) {
-			cameFor(w)
-		}, "D9 it has come in place of node b"},
+		{"came in place of another", cameFor, "D9 it has come in place of node b"},
 		{"came in place of another, requested", func(w *world) {
 			cameFor(w)
 			w.request("a")
@@ -171,7 +158,7 @@ func TestNotRemovable(t *testing.T) {
 		{"busy, not Ready", func(w *world) { busy(w); w.unready("a", time.Hour) }, "cordon a [D2] utilisation 51%, 2 pods to move"},
 		{"busy, requested", func(w *world) { busy(w); w.request("a") }, "cordon a [D20] utilisation 51%, 2 pods to move"},
 		{"busy, replaced", func(w *world) { busy(w); w.replace("a") }, "cordon a [D33] somebody asked for its replacement; utilisation 51%, 2 pods to move"},
-		{"with a DaemonSet's pod", func(w *world) { daemon(w) }, "cordon a [D1] utilisation 50%, 1 pod to move"},
+		{"with a DaemonSet's pod", func(w *world) { w.daemon("a") }, "cordon a [D1] utilisation 50%, 1 pod to move"},
 		{"a control plane", func(w *world) { w.node("a").ControlPlane = true }, ""},
 		{"of no group", func(w *world) { w.node("a").ProviderID = "elsewhere" }, ""},
 		{"being deleted", func(w *world) { w.node("a").Deleting = true }, ""},
@@ -182,9 +169,7 @@ func TestNotRemovable(t *testing.T) {
 		w := idleNode()
 		c.change(w)
 		w.decide()
-		if got := w.fate("a"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		w.wantFate(t, c.name, "a", c.want)
 	}
 }
 
@@ -240,12 +225,8 @@ func TestUnneeded(t *testing.T) {
 		w := idleNode()
 		c.change(w)
 		w.decide()
-		if got := w.fate("a"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-		if got := w.timers(); got != c.timers {
-			t.Errorf("%s: the time runs of %q, want %q", c.name, got, c.timers)
-		}
+		w.wantFate(t, c.name, "a", c.want)
+		w.wantTimers(t, c.name, c.timers)
 	}
 }
 
@@ -289,16 +270,12 @@ func TestInUse(t *testing.T) {
 		w.idle(10*time.Minute, "a")
 		c.change(w)
 		w.decide()
-		if got := w.fate("a"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-		if got := w.timers(); got != c.timers {
-			t.Errorf("%s: the time runs of %q, want %q", c.name, got, c.timers)
-		}
+		w.wantFate(t, c.name, "a", c.want)
+		w.wantTimers(t, c.name, c.timers)
 	}
 }
 
-// TestOneAfterTheOther: what the nodes that went before it leave to node y. Nodes c and d have room for a pod each.
+// TestOneAfterTheOther: whether node y may go, after node x was looked at in the same round. Nodes c and d have room for one pod each.
 func TestOneAfterTheOther(t *testing.T) {
 	const blocked = "D6 pod default/y-0 PodDisruptionBudget default/web allows no disruption"
 	for _, c := range []struct {
@@ -383,11 +360,7 @@ func TestOneAfterTheOther(t *testing.T) {
 		w.idle(10*time.Minute, "x", "y")
 		c.change(w)
 		w.decide()
-		if got := w.fate("y"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-		if got := w.timers(); got != c.timers {
-			t.Errorf("%s: the time runs of %q, want %q", c.name, got, c.timers)
-		}
+		w.wantFate(t, c.name, "y", c.want)
+		w.wantTimers(t, c.name, c.timers)
 	}
 }

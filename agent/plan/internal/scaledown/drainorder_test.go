@@ -75,7 +75,7 @@ func TestWave(t *testing.T) {
 		{"one step", func(w *world, _, _ *cluster.Pod) { w.p.DrainPriority = twoSteps[:1] }, "default/a-0 default/a-1"},
 		{"two steps", func(*world, *cluster.Pod, *cluster.Pod) {}, "default/a-0"},
 		{"the first step ends", func(w *world, low, _ *cluster.Pod) { low.Deleting = cluster.At(w.s.Now) }, ""},
-		{"the first step is a DaemonSet's", func(_ *world, low, _ *cluster.Pod) { low.Owner = &cluster.Owner{Kind: "DaemonSet"} }, "default/a-1"},
+		{"the first step is a DaemonSet's", func(_ *world, low, _ *cluster.Pod) { low.Owner = daemonSet }, "default/a-1"},
 		{"the first step runs to its end", func(_ *world, low, _ *cluster.Pod) { low.SafeToEvict = cluster.SafeOnCompletion }, "default/a-1"},
 		{"the second step ends", func(w *world, _, high *cluster.Pod) { high.Deleting = cluster.At(w.s.Now) }, "default/a-0"},
 	} {
@@ -123,7 +123,7 @@ func TestEvictDaemons(t *testing.T) {
 	} {
 		w := drained()
 		pod := &w.node("a").Pods[0]
-		pod.Owner = &cluster.Owner{Kind: "DaemonSet", Name: "log", UID: "ds-log"}
+		pod.Owner = daemonSet
 		c.change(w, pod)
 		w.begin().evictDaemons(w.at("a"), c.byDefault)
 		if got := len(w.Plan.Actions) == 1; got != c.want {

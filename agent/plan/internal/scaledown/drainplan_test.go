@@ -85,7 +85,7 @@ func mixed() *world {
 	low := w.class(cluster.PodClass{Requests: size(0.1), Priority: -11})
 	w.node("a").Pods = nil
 	p := w.pods("a", 0, 8)
-	p[1].Owner = &cluster.Owner{Kind: "DaemonSet", Name: "log", UID: "ds-log"}
+	p[1].Owner = daemonSet
 	p[2].SafeToEvict = cluster.SafeOnCompletion
 	p[3].Deleting, p[3].GracePeriod = cluster.At(w.s.Now.Add(-time.Second)), 40
 	p[4].Deleting, p[4].SafeToEvict = cluster.At(w.s.Now.Add(-2*time.Second)), cluster.SafeOnCompletion
@@ -282,9 +282,7 @@ func TestDrain(t *testing.T) {
 			going = append(going, string(w.Nodes[i].Name))
 		}
 		w.Decide()
-		if got := w.fate("a"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		w.wantFate(t, c.name, "a", c.want)
 		if got := strings.Join(going, " "); got != c.going {
 			t.Errorf("%s: %q go, want %q", c.name, got, c.going)
 		}

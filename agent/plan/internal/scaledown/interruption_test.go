@@ -22,10 +22,8 @@ func TestDrainInterrupted(t *testing.T) {
 	says := func(counts string) string { return "D23 the cloud ends its machine (spot): " + counts }
 	one := says("1 to evict, 0 wait for a budget, 0 terminating")
 	daemon := func(w *world) *cluster.Pod {
-		p := &w.pods("a", 0, 1)[1]
-		p.Owner = &cluster.Owner{Kind: "DaemonSet", Name: "log", UID: "ds-log"}
 		w.p.EvictDaemonsOccupied = true
-		return p
+		return w.daemon("a")
 	}
 	annotate := func(w *world) {
 		w.node("a").Unschedulable = true
@@ -72,9 +70,7 @@ func TestDrainInterrupted(t *testing.T) {
 		w := interrupted()
 		c.change(w)
 		w.decide()
-		if got := w.fate("a"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		w.wantFate(t, c.name, "a", c.want)
 	}
 }
 

@@ -39,9 +39,7 @@ func TestHeadroomMoves(t *testing.T) {
 		a.KeepHeadroom(piece, 3)
 		before := fmt.Sprint(w.at("b").Room, w.at("c").Room)
 		w.Decide()
-		if got := w.fate("a"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		w.wantFate(t, c.name, "a", c.want)
 		kept := [2]int{}
 		for i, n := range []string{"b", "c"} {
 			for _, h := range w.at(n).Headroom {
@@ -257,9 +255,7 @@ func TestWavesAnywhere(t *testing.T) {
 		w.pods("a", 0, 1)
 		w.guard("a", 1, 0, 1, 2)
 		w.decide()
-		if got := w.fate("a"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		w.wantFate(t, c.name, "a", c.want)
 	}
 }
 
@@ -275,7 +271,7 @@ func TestRestOfAMovedNode(t *testing.T) {
 			}
 			cache := w.class(cluster.PodClass{Labels: map[string]string{"app": "cache"}, Requests: size(1)})
 			wants := w.class(cluster.PodClass{Requests: size(1), PodAffinity: []cluster.PodTerm{{TopologyKey: zone, Selector: is("cache"), Namespaces: []string{"default"}}}})
-			w.pods("a", cache, 1)[1].Owner = &cluster.Owner{Kind: "DaemonSet", UID: "ds"}
+			w.pods("a", cache, 1)[1].Owner = daemonSet
 			if company {
 				w.pods("c", cache, 1)
 			}
@@ -295,7 +291,7 @@ func TestRestOfANodeWithoutSpread(t *testing.T) {
 	for _, n := range []string{"a", "b"} {
 		w.node(n).Labels[zone] = "1"
 	}
-	w.pods("a", cache, 1)[0].Owner = &cluster.Owner{Kind: "DaemonSet", UID: "ds"}
+	w.pods("a", cache, 1)[0].Owner = daemonSet
 	w.begin()
 	before := w.RelocationState().State.Passes(wants, w.ByName["b"])
 	if !before || !w.move("a") || w.RelocationState().State.Passes(wants, w.ByName["b"]) {

@@ -117,7 +117,7 @@ func TestRemovedNode(t *testing.T) {
 	}{
 		{"finished", func(_ *world, p *cluster.Pod) { p.Finished = true }, false, false},
 		{"terminating", func(w *world, p *cluster.Pod) { p.Deleting = cluster.At(w.s.Now) }, true, false},
-		{"of a DaemonSet", func(_ *world, p *cluster.Pod) { p.Owner = &cluster.Owner{Kind: "DaemonSet", UID: "ds"} }, true, false},
+		{"of a DaemonSet", func(_ *world, p *cluster.Pod) { p.Owner = daemonSet }, true, false},
 		{"runs to its end", func(_ *world, p *cluster.Pod) { p.SafeToEvict = cluster.SafeOnCompletion }, true, false},
 		{"nobody would miss it", func(w *world, p *cluster.Pod) {
 			p.Class = w.class(cluster.PodClass{Labels: map[string]string{"app": "cache"}, Priority: -11, Requests: size(1)})

@@ -33,9 +33,7 @@ func TestSpared(t *testing.T) {
 		w := idleNode()
 		c.change(w)
 		w.decide()
-		if got := w.fate("a"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		w.wantFate(t, c.name, "a", c.want)
 	}
 }
 
@@ -92,8 +90,6 @@ func TestOrderReplacements(t *testing.T) {
 		w.pods("c", 0, 1)
 		c.change(w)
 		w.decide()
-		if got := w.fate("a"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		w.wantFate(t, c.name, "a", c.want)
 	}
 }

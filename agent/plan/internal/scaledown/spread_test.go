@@ -103,9 +103,7 @@ func TestRedundancy(t *testing.T) {
 		w.node("b").Pods[0].Class = class
 		c.change(w)
 		w.decide()
-		if got := w.fate("a"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		w.wantFate(t, c.name, "a", c.want)
 	}
 }
 
@@ -189,9 +187,7 @@ func TestDrainInWaves(t *testing.T) {
 		w.idle(10*time.Minute, "a")
 		c.change(w)
 		w.decide()
-		if got := w.fate("a"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		w.wantFate(t, c.name, "a", c.want)
 	}
 }
 
@@ -242,9 +238,7 @@ func TestSpreadKeepsOff(t *testing.T) {
 		w.pods("d", w.class(cluster.PodClass{Requests: size(4)}), 1)
 		c.change(w)
 		w.decide()
-		if got := w.fate("a"); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		w.wantFate(t, c.name, "a", c.want)
 	}
 	for _, c := range []struct {
 		minDomains int

@@ -10,9 +10,7 @@ import (
 // TestUtilisation: how much of node a is used, and how much may be. It has four cores and 8 GiB, and a pod of one core and 1 GiB.
 func TestUtilisation(t *testing.T) {
 	yes, no, limit, gpuLimit := true, false, 0.3, 0.2
-	daemon := func(w *world) {
-		w.pods("a", 0, 1)[1].Owner = &cluster.Owner{Kind: "DaemonSet", Name: "log", UID: "ds-log"}
-	}
+	daemon := func(w *world) { w.daemon("a") }
 	gpus := func(w *world, have, used int64) {
 		w.node("a").Allocatable.Extended = map[string]int64{"nvidia.com/gpu": have, "example.com/dongle": 2}
 		r := size(1)
@@ -38,9 +36,8 @@ func TestUtilisation(t *testing.T) {
 		}, 0.5, 0.5},
 		{"with DaemonSets that take all", func(w *world) {
 			w.node("a").Pods = nil
-			w.pods("a", 0, 4)
-			for i := range w.node("a").Pods {
-				w.node("a").Pods[i].Owner = &cluster.Owner{Kind: "DaemonSet", Name: "log", UID: "ds-log"}
+			for range 4 {
+				w.daemon("a")
 			}
 			w.p.IgnoreDaemonSetsUtilization = true
 		}, 0, 0.5},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -20,8 +21,11 @@ type world struct {
 	*Planner
 }
 
-// owner is the controller of the pods of a world.
-var owner = &cluster.Owner{Kind: "ReplicaSet", Name: "web", UID: "rs-web"}
+// owner is the controller of the pods of a world, and daemonSet that of the others.
+var (
+	owner     = &cluster.Owner{Kind: "ReplicaSet", Name: "web", UID: "rs-web"}
+	daemonSet = &cluster.Owner{Kind: "DaemonSet", Name: "log", UID: "ds-log"}
+)
 
 // newWorld is a cluster without nodes. It is 08:00. Class 0 is a pod of one core and 1 GiB.
 func newWorld() *world {
@@ -79,6 +83,14 @@ func (w *world) pods(node string, class, n int) []cluster.Pod {
 		x.Pods = append(x.Pods, cluster.Pod{Key: key, UID: cluster.UID(key), Node: x.Name, Class: class, Owner: owner, GracePeriod: 30, Created: cluster.At(w.s.Now.Add(-time.Hour))})
 	}
 	return x.Pods
+}
+
+// daemon adds a DaemonSet's pod of class 0 to a node.
+func (w *world) daemon(node string) *cluster.Pod {
+	all := w.pods(node, 0, 1)
+	p := &all[len(all)-1]
+	p.Owner = daemonSet
+	return p
 }
 
 // class adds a class of pods.
@@ -170,6 +182,30 @@ func (w *world) fate(name string) string {
 		}
 	}
 	return strings.Join(out, "; ")
+}
+
+// wantFate fails where the Plan says something else of a node.
+func (w *world) wantFate(t *testing.T, row, node, want string) {
+	t.Helper()
+	if got := w.fate(node); got != want {
+		t.Errorf("%s: %s: %q, want %q", row, node, got, want)
+	}
+}
+
+// wantTimers fails where the time of other nodes runs.
+func (w *world) wantTimers(t *testing.T, row, want string) {
+	t.Helper()
+	if got := w.timers(); got != want {
+		t.Errorf("%s: the time runs of %q, want %q", row, got, want)
+	}
+}
+
+// wantWake fails where the round does not ask for the next one after so long; 0: it asks for none.
+func (w *world) wantWake(t *testing.T, row string, after time.Duration) {
+	t.Helper()
+	if got := w.Plan.Wake; after == 0 && !got.IsZero() || after > 0 && !got.Equal(w.Now.Add(after)) {
+		t.Errorf("%s: wakes at %s, want after %s", row, round.Stamp(got), after)
+	}
 }
 
 // timers are the nodes whose time runs in the next round, and since when.
