@@ -15,23 +15,10 @@ import (
 // the tables, and their addresses "$KUBERNETES/NAME". files are checksums of further files by
 // NAME, whatever the architecture.
 func (s Spec) Install(programs []string, files map[string]string) (string, error) {
-	var errs []error
-	bad := func(field, format string, args ...any) {
-		errs = append(errs, Faultf("userdata", field, format, args...))
-	}
-	n, err := minor(s.KubernetesVersion)
-	if err != nil {
-		bad("kubernetesVersion", "%v", err)
-	}
-	if why := badEndpoint(s.Join.Endpoint); why != "" {
-		bad("join.endpoint", "%q %s: give host:port of the API server, for example k8s.example.net:6443", s.Join.Endpoint, why)
-	}
-	s.Downloads.validate(bad, n)
-	s.Proxy.validate(bad)
-	s.validateMachine(bad)
+	errs := []error{s.JudgeInstall()}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !only(name, "-_.") || !isSHA256(files[name]) {
-			bad(fmt.Sprintf("files[%q]", name), "%q is not 64 lower-case hex digits", files[name])
+			errs = append(errs, Faultf("userdata", fmt.Sprintf("files[%q]", name), "%q is not 64 lower-case hex digits", files[name]))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -48,6 +35,25 @@ func (s Spec) Install(programs []string, files map[string]string) (string, error
 	}
 	return strings.Join([]string{FunctionsBegin + "\n", functionSteps, FunctionsEnd + "\n", "trap stopped EXIT\nphase start\n", s.settings(), s.proxy(), "phase install\n",
 		s.architecture(), s.addresses(), checksums(sums), installSteps, s.packages(), s.containerd(), programSteps}, ""), nil
+}
+
+// JudgeInstall finds every mistake in the fields that Install reads.
+func (s Spec) JudgeInstall() error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, Faultf("userdata", field, format, args...))
+	}
+	n, err := minor(s.KubernetesVersion)
+	if err != nil {
+		bad("kubernetesVersion", "%v", err)
+	}
+	if why := badEndpoint(s.Join.Endpoint); why != "" {
+		bad("join.endpoint", "%q %s: give host:port of the API server, for example k8s.example.net:6443", s.Join.Endpoint, why)
+	}
+	s.Downloads.validate(bad, n)
+	s.Proxy.validate(bad)
+	s.validateMachine(bad)
+	return errors.Join(errs...)
 }
 
 // Quote returns s as one word of a POSIX shell.

@@ -14,14 +14,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// Fault is one field of a Spec that is wrong.
-type Fault struct{ Field, text string }
+// Fault is one field of a Spec that is wrong: Text says why, and what to write.
+type Fault struct{ of, Field, Text string }
 
-func (f Fault) Error() string { return f.text }
+func (f Fault) Error() string { return f.of + ": " + f.Field + ": " + f.Text }
 
 // Faultf makes a Fault whose text begins with the name of the package.
 func Faultf(of, field, format string, args ...any) Fault {
-	return Fault{Field: field, text: of + ": " + field + ": " + fmt.Sprintf(format, args...)}
+	return Fault{of, field, fmt.Sprintf(format, args...)}
 }
 
 // validate reports every bad field, each as one error with its remedy.

@@ -38,7 +38,7 @@ func TestSkewIsRefused(t *testing.T) {
 		want string
 	}{
 		{[]string{"render", "--join-file", env, "--kubernetes-version", "v1.33.13"}, 0, ""},
-		{[]string{"render", "--join-file", env, "--kubernetes-version", "v1.32.13"}, 2, "kubernetesVersion: v1.32.13 for the API server's v1.36.3: a kubelet of 1.32 is 4 minors older"},
+		{[]string{"render", "--join-file", env, "--kubernetes-version", "v1.32.13"}, 2, "--kubernetes-version: v1.32.13 for the API server's v1.36.3: a kubelet of 1.32 is 4 minors older"},
 		{[]string{"render", "--join-file", old, "--kubernetes-version", "v1.34.4"}, 2, "a kubelet of 1.34 is newer than the API server, which has 1.33"},
 		{[]string{"render", "--join-file", old, "--kubernetes-version", "v1.34.4", "--api-server-version", "v1.34"}, 0, ""},
 		{[]string{"render", "--join-file", env, "--kubeconfig", kubeconfig}, 1, "kubernetesVersion: v1.36.3 for the API server's v1.34.4"},

@@ -60,13 +60,16 @@ The output holds no secret. Run the script as root on the machine, then install 
 		if f.machine.Endpoint == "" && f.format != "values" || f.machine.Version == "" {
 			return usagef(c, "give --endpoint and --kubernetes-version, for example --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3")
 		}
+		if f.spec.CloudController == "aws" && f.spec.NodeName == "" && f.format != "values" {
+			return usagef(c, "--cloud-controller aws needs --node-name: give the machine's private DNS name, for example ip-10-0-0-10.eu-west-1.compute.internal")
+		}
 		if err := f.machine.ReadFiles(); err != nil {
 			return failed("leader-config", err)
 		}
 		out, err := f.render()
 		switch {
 		case err != nil:
-			return misused("leader-config", err)
+			return misused("leader-config", renderflags.Named(c.Flags(), err))
 		case f.output != "":
 			_, err = atomicfile.Write(f.output, out, 0o600)
 		default:

@@ -37,7 +37,7 @@ The table is what sha256sum -c reads; json and yaml have the publisher's address
 		}
 		list, err := f.Downloads()
 		if err != nil {
-			return misused("userdata downloads", err)
+			return misused("userdata downloads", renderflags.Named(c.Flags(), err))
 		}
 		if done, err := printData(c.OutOrStdout(), *output, view.Downloads(list)); done || err != nil {
 			return err

@@ -78,7 +78,7 @@ others.`,
 		}
 		switch {
 		case err != nil && f.Typed(err):
-			return misused("userdata render", err)
+			return misused("userdata render", renderflags.Named(c.Flags(), err))
 		case err != nil:
 		case output != "":
 			_, err = atomicfile.Write(output, script, 0o600)

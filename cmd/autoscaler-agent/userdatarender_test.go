@@ -96,8 +96,8 @@ func TestUserdataAttest(t *testing.T) {
 		{nil, none, "JOIN_TOKEN is missing: wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand; with AUTOSCALER_BOOTSTRAP_TOKENS=none machines on AWS attest: give --attest"},
 		{[]string{"--attest", "l:1", "--ca-file", "/nonexistent"}, none, "name its certificate with --ca-file"},
 		{[]string{"--attest", "l:1", "--ca-file", ca}, workerEnv, "none of its certificates has a hash of join.caCertHashes"},
-		{[]string{"--attest", "l", "--ca-file", ca}, none, "join.attest: "},
-		{[]string{"--attest", "l:1", "--ca-file", ca, "--cloud", "openstack"}, none, "join.attest: only instances of AWS can attest"},
+		{[]string{"--attest", "l", "--ca-file", ca}, none, "--attest: "},
+		{[]string{"--attest", "l:1", "--ca-file", ca, "--cloud", "openstack"}, none, "--attest: only instances of AWS can attest"},
 		{[]string{"--ca-file", ca}, env, "--ca-file: only --attest uses it"},
 	} {
 		code, out, errout := runUserdata(t, append([]string{"render", "--join-file", writeEnv(t, c.env)}, c.args...)...)

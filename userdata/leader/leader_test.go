@@ -186,7 +186,7 @@ func TestValidate(t *testing.T) {
 		change func(*Spec)
 		want   string
 	}{
-		"no endpoint":      {func(s *Spec) { s.Machine.Join.Endpoint = "" }, "leader: endpoint"},
+		"no endpoint":      {func(s *Spec) { s.Machine.Join.Endpoint = "" }, "endpoint: \"\" has no port"},
 		"bare host":        {func(s *Spec) { s.Machine.Join.Endpoint = "leader:6443" }, "from no other machine"},
 		"loopback":         {func(s *Spec) { s.Machine.Join.Endpoint = "127.0.0.1:6443" }, "from no other machine"},
 		"shell in name":    {func(s *Spec) { s.NodeName = "a$(id)" }, "nodeName"},
@@ -207,6 +207,8 @@ func TestValidate(t *testing.T) {
 		"pull policy":      {func(s *Spec) { s.ImagePullPolicy = "Always" }, "imagePullPolicy"},
 		"repository":       {func(s *Spec) { s.ImageRepository = "https://registry.example.net" }, "imageRepository"},
 		"system":           {func(s *Spec) { s.Machine.System = "rocky-9" }, "debian, ubuntu and flatcar"},
+		"no version":       {func(s *Spec) { s.Machine.KubernetesVersion = "latest" }, "give it as v1.36.3"},
+		"half a version":   {func(s *Spec) { s.Machine.KubernetesVersion = "v1" }, "give it as v1.36.3"},
 		"version":          {func(s *Spec) { s.Machine.KubernetesVersion = "v1.29.0" }, "too old"},
 		"unknown checksum": {func(s *Spec) { s.Machine.KubernetesVersion = "v1.36.999" }, "no checksum is known for kubeadm"},
 		"hook":             {func(s *Spec) { s.BeforeInit = []byte("#!/bin/sh\nEND-OF-HOOK\n") }, "reserved"},

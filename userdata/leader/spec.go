@@ -71,15 +71,12 @@ func (s Spec) host() string {
 }
 
 func (s Spec) validate() error {
-	var errs []error
+	errs := []error{s.Machine.JudgeInstall()}
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, userdata.Faultf("leader", field, format, args...))
 	}
-	const example = "give a DNS name or a fixed address that outlives this machine, for example k8s.example.net:6443"
-	if why := userdata.BadEndpoint(s.endpoint()); why != "" {
-		bad("endpoint", "%q %s: %s", s.endpoint(), why, example)
-	} else if host := s.host(); !strings.ContainsAny(host, ".:") || loopback(host) {
-		bad("endpoint", "%q reaches the leader from no other machine: %s", s.endpoint(), example)
+	if host := s.host(); userdata.BadEndpoint(s.endpoint()) == "" && (!strings.ContainsAny(host, ".:") || loopback(host)) {
+		bad("endpoint", "%q reaches the leader from no other machine: give a DNS name or a fixed address that outlives this machine, for example k8s.example.net:6443", s.endpoint())
 	}
 	for _, name := range s.CertSANs {
 		if _, err := netip.ParseAddr(name); err != nil && !dnsName(strings.TrimPrefix(name, "*.")) {

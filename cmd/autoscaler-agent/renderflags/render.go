@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -116,6 +117,36 @@ func (f *Flags) Typed(err error) bool {
 		flag, inFile := published[fault.Field]
 		return ok && (!inFile || flag != "" && f.flags.Changed(flag))
 	})
+}
+
+// flagOf are the flags whose names are not the last word of the field of a specification that they fill.
+var flagOf = map[string]string{
+	"system": "os", "labels": "label", "taints": "taint", "clusterDNS": "cluster-dns", "certSANs": "cert-san", "ignorePreflight": "ignore-preflight-errors",
+	"reservation.kube": "kube-reserved", "reservation.system": "system-reserved", "reservation.eviction": "eviction-hard", "reservation.evictionStoragePercent": "eviction-hard",
+	"downloads.mirrors": "mirror", "downloads.sha256": "checksum", "registryMirrors": "registry-mirror", "proxy.http": "http-proxy", "proxy.https": "https-proxy", "proxy.no": "no-proxy",
+	"kubeVIPInterface": "kube-vip", "kubeVIPDigest": "kube-vip-digest",
+}
+
+var upper = regexp.MustCompile(`[A-Z]+`)
+
+// Named says of each fault of a specification which flag it is of, where flags has that flag.
+func Named(flags *pflag.FlagSet, err error) error {
+	list := config.Flatten(err)
+	for i, e := range list {
+		fault, ok := errors.AsType[userdata.Fault](e)
+		if !ok {
+			continue
+		}
+		field, _, _ := strings.Cut(fault.Field, "[")
+		name := flagOf[field]
+		if name == "" {
+			name = strings.ToLower(upper.ReplaceAllString(field[strings.LastIndexByte(field, '.')+1:], "-$0"))
+		}
+		if flags.Lookup(name) != nil {
+			list[i] = fmt.Errorf("--%s: %s", name, fault.Text)
+		}
+	}
+	return errors.Join(list...)
 }
 
 // spec is what the flags ask for. f.ReadFiles comes first.
