@@ -20,7 +20,7 @@ FROM ?= 1.35
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check audit test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions prices bench fuzz dist image clean e2e-page release e2e-release
+.PHONY: help build man generate check house audit test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions prices bench fuzz dist image clean e2e-page release e2e-release
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -46,6 +46,10 @@ check: ## the fast gate: format, vet, staticcheck, unit tests of the product, un
 	cd tools && $(STATICCHECK) ./...
 	$(GO) test ./...
 	@if command -v systemd-analyze >/dev/null; then sh units/verify.sh; else echo "systemd-analyze is not here: the unit file was not verified"; fi
+
+house: ## lines, exported names and types of each package, and what changed since the last tag (SINCE=COMMIT); read, not enforced
+	@mkdir -p bin && cd tools && $(GO) build -o ../bin/house ./house
+	@bin/house -since '$(SINCE)'
 
 audit: ## before a release, needs the internet: known vulnerabilities in what the binary calls (govulncheck; GOVULNDB=file:///DIR is a copy of the data) and gosec's rules (a minute of CPU, and one to build it)
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.6.0 ./cmd/...

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
@@ -61,15 +62,18 @@ func TestScalingPage(t *testing.T) {
 
 type ruleRow struct{ id, words string }
 
-// rulesTable renders the rules of fit and decision: constants whose names begin with Rule,
+// rulesTable renders the rules of decision.Rules and of fit: constants whose names begin with Rule,
 // and their comments.
 func rulesTable(t *testing.T) string {
 	var rows []ruleRow
 	for _, f := range fit.Filters {
 		rows = append(rows, ruleRow{f.Rule, f.Name})
 	}
-	for _, file := range []string{"fit/filters.go", "fit/state.go", "decision/rules.go"} {
+	for _, file := range []string{"fit/filters.go", "fit/state.go"} {
 		rows = append(rows, rulesOf(t, file)...)
+	}
+	for _, r := range decision.Rules {
+		rows = append(rows, ruleRow{r.ID, r.Says})
 	}
 	slices.SortStableFunc(rows, func(a, b ruleRow) int {
 		if a.id[0] != b.id[0] {

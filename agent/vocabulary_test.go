@@ -20,12 +20,12 @@ var converted = []string{
 
 // retired are words that have given way to a term of docs/vocabulary.md.
 var retired = []string{
-	"answer", "apart", "arriving", "asks", "atrest", "awaited", "axes", "axis", "believe", "blend", "blender", "board", "boards", "bonds",
+	"answer", "apart", "arriving", "asks", "atrest", "awaited", "axes", "axis", "believe", "blend", "blender", "bonds",
 	"cargo", "cell", "cells", "company", "desk", "desks", "division", "doomed", "evacuate", "even", "feeds", "flees", "fluid",
 	"forget", "gate", "goes", "greedily", "greedy", "ground", "herald", "hole", "homeless", "houses", "kept", "kinds", "lading", "ladder",
-	"leaving", "lend", "lends", "level", "leveled", "levels", "memo", "memos", "mend", "offers", "outlay", "owes", "passengers", "pin",
+	"leaving", "lend", "lends", "leveled", "memo", "memos", "mend", "offers", "outlay", "owes", "passengers", "pin",
 	"pledge", "pledged", "pledges", "programme", "promise", "promised", "promises", "promising", "raises", "relieved", "rides", "rungs",
-	"seeker", "shelf", "slab", "soften", "spare", "spares", "spot", "spots", "stance", "steady", "stock", "stocks", "stride",
+	"seeker", "shelf", "slab", "soften", "spot", "spots", "stance", "steady", "stock", "stocks", "stride",
 	"tally", "teller", "tied", "tie", "ties", "unmade", "unsteady", "vacate", "waiter", "want", "wants", "whole", "world",
 }
 

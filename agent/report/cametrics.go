@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -118,13 +119,6 @@ var limits = map[string]limit{
 	decision.RuleAtMin: {"down", "MinLimitReached"}, decision.RuleTotalsMin: {"down", "MinimalResourceLimitReached"},
 }
 
-// unremovableReasons are Cluster Autoscaler's words (simulator.UnremovableReason) for
-// the rules that hold a node.
-var unremovableReasons = map[string]string{
-	decision.RuleBusy: "NotUnderutilized", decision.RuleOptOut: "ScaleDownDisabledAnnotation", decision.RuleBlocked: "BlockedByPod", decision.RuleCompletion: "BlockedByOnCompletionPod", decision.RuleNoRoom: "NoPlaceToMovePods",
-	decision.RuleAtMin: "NodeGroupMinSizeReached", decision.RuleUnneededFor: "NotUnneededLongEnough", decision.RuleDraining: "CurrentlyBeingDeleted", decision.RuleInterrupted: "CurrentlyBeingDeleted", decision.RuleTotalsMin: "MinimalResourceLimitExceeded",
-}
-
 // round returns how many groups the cloud newly failed to start machines in.
 func (m *caMetrics) round(s *cluster.Snapshot, p decision.Plan, memory decision.Memory, policy decision.Policy, changed bool) (failures int) {
 	if changed {
@@ -209,11 +203,7 @@ func (m *caMetrics) countHeld(held []decision.Held) {
 			cooldown = 1
 			continue // unneeded, and only the cluster's pause keeps it
 		}
-		reason := unremovableReasons[h.Rule]
-		if reason == "" {
-			reason = h.Rule
-		}
-		m.unremovable.WithLabelValues(reason).Inc()
+		m.unremovable.WithLabelValues(cmp.Or(decision.RuleByID(h.Rule).ClusterAutoscaler, h.Rule)).Inc()
 	}
 	m.cooldown.WithLabelValues().Set(cooldown)
 	for l := range reached {

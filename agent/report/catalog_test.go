@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/sirupsen/logrus"
 )
 
@@ -42,7 +44,7 @@ func rules(t *testing.T) (ids []string, says map[string][]string) {
 	return ids, says
 }
 
-// remedies reads packaging/remedies.txt.
+// remedies are those of decision.Rules and of packaging/remedies.txt; "-": there is nothing to do.
 func remedies(t *testing.T) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile("../../packaging/remedies.txt")
@@ -50,6 +52,9 @@ func remedies(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	out := map[string]string{}
+	for _, r := range decision.Rules {
+		out[r.ID] = cmp.Or(r.Remedy, "-")
+	}
 	for line := range strings.Lines(string(data)) {
 		if id, text, ok := strings.Cut(strings.TrimSpace(line), " "); ok && id != "#" {
 			out[id] = text

@@ -101,7 +101,8 @@ func sharedLine(list []decision.Held, why string) logLine {
 }
 
 func isDetail(rule string) bool {
-	return tellings[rule] == routine || tellings[rule] == elsewhere
+	level := decision.RuleByID(rule).Level
+	return level == decision.Debug || level == decision.Elsewhere
 }
 
 // heldVerb keeps "held" for what is held: a pod that will be scheduled is not.

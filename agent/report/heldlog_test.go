@@ -223,8 +223,9 @@ func TestTwoHundredGroupsInTroubleFitOnAScreen(t *testing.T) {
 func TestNothingAtInfoWhenNothingIsWrong(t *testing.T) {
 	log, lines := newHeldLog()
 	var quiet []decision.Held
-	for rule, how := range tellings {
-		if how != routine {
+	for _, row := range decision.Rules {
+		rule := row.ID
+		if row.Level != decision.Debug {
 			continue
 		}
 		quiet = append(quiet, decision.Held{Kind: "pod", Name: "default/web-" + rule, Count: 2, Rule: rule, Why: "for now"}, decision.Held{Kind: "node", Name: "worker-" + rule, Count: 1, Rule: rule, Why: "for now"})

@@ -11,52 +11,12 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/packaging"
 )
 
-// titles say what is wrong where a reason with this rule holds a group, an instance, a node or the
-// cluster, or pods for another cause than their groups; %s is what is held. An empty title says that
-// the reason is none: it passes, a person wished it, or it has a title of its own above.
-var titles = map[string]string{
-	decision.RuleRoomOnNode: "", decision.RuleRoomUpcoming: "", decision.RuleGrow: "", decision.RuleMin: "",
-	decision.RuleNoGroup: "", decision.RuleMax: "", decision.RuleTotals: "", decision.RuleBackoff: "", decision.RuleGroupStale: "", // pods, backoffs, Cloud
-	decision.RuleNotUnderstood: "%s cannot be judged, and gets no machine",
-	decision.RulePaused:        "The cloud refuses machines of %s",
-	decision.RuleTemplate:      "The agent does not know what the next machine of %s would be",
-	decision.RuleBounds:        "The bounds of %s are invalid",
-	decision.RuleExpendable:    "", decision.RuleNewPod: "", decision.RuleOneWay: "",
-	decision.RuleExpander:    "The expander that was asked for is not used",
-	decision.RuleAhead:       "",
-	decision.RuleQuota:       "The cloud refuses machines of %s",
-	decision.RulePriorities:  "The priorities of groups cannot be used",
-	decision.RuleOperator:    "",
-	decision.RuleGroupHealth: "Too many nodes of %s are not Ready",
-	decision.RuleHeadroom:    "Headroom cannot be kept free",
-	decision.RuleBalance:     "",
-	decision.RuleVolume:      "%s waits for a volume",
-	decision.RuleDeferred:    "", decision.RuleCloudBusy: "", decision.RuleBurst: "", decision.RulePatience: "",
-	decision.RuleTooLarge: "%s is too large to be judged, and gets no machine",
-
-	decision.RuleStale:     "", // Stale
-	decision.RuleUnhealthy: "Too many nodes are not Ready: nothing is deleted",
-	decision.RuleCooldown:  "",
-	decision.RuleFailed:    "Scale-down has failed and waits",
-	decision.RuleGrowing:   "",
-	decision.RuleBudget:    "A round takes too long: a part of it is decided coarsely",
-
-	decision.RuleNoJoin:       "%s never joins",
-	decision.RuleNotStarted:   "The cloud could not start %s",
-	decision.RuleClaimed:      "%s may back a Node that does not name it",
-	decision.RuleInstanceMin:  "%s should go, and the cloud would not let it",
-	decision.RuleShort:        "The cloud has not delivered the machines of %s",
-	decision.RuleStarting:     "",
-	decision.RuleNeverStarted: "%s has not become what its group's nodes are",
-
-	decision.RuleUnneeded: "", decision.RuleUnready: "", decision.RuleUnneededFor: "", decision.RuleBusy: "", decision.RuleOptOut: "", decision.RuleBlocked: "",
-	decision.RuleNoRoom: "", decision.RuleAtMin: "", decision.RuleInUse: "", decision.RuleNotOurs: "", decision.RuleResume: "", decision.RuleTookBack: "",
-	decision.RuleBatch: "", decision.RuleDraining: "", decision.RuleHalfMark: "", decision.RuleInstance: "", decision.RuleEmpty: "", decision.RuleTotalsMin: "",
-	decision.RuleSoft: "", decision.RuleRequested: "", decision.RuleConsolidate: "", decision.RuleKeeps: "", decision.RuleInterrupted: "", decision.RuleCompletion: "",
-	decision.RuleDrifted: "", decision.RuleExpired: "", decision.RuleSick: "", decision.RuleReplace: "", decision.RuleDisruption: "", decision.RuleCanary: "", decision.RuleElsewhere: "",
-	decision.RuleReplaceNode: "", decision.RuleRolloutHeld: "", decision.RuleForced: "", // an operator wants it so
-	decision.RuleHalted:  "The rollout of %s is halted",
-	decision.RuleBreaker: "Too many nodes are sick: none is replaced for that",
+// remedyOf is what an operator does about a rule, in words for a screen that shows the reason above.
+func remedyOf(rule string) string {
+	if remedy := decision.RuleByID(rule).Remedy; remedy != "" {
+		return strings.ReplaceAll(remedy, "field WHY", "reason above")
+	}
+	return packaging.Remedy(rule)
 }
 
 // others are the reasons that have a title, one trouble for each title and rule.
@@ -65,7 +25,7 @@ func others(f Facts) (out []Trouble) {
 	names, first, pods := map[key][]string{}, map[key]decision.Held{}, map[key]int{}
 	var order []key
 	for _, h := range f.Held {
-		if titles[h.Rule] == "" {
+		if decision.RuleByID(h.Rule).Title == "" {
 			continue
 		}
 		k := key{h.Rule, h.Kind}
@@ -80,7 +40,7 @@ func others(f Facts) (out []Trouble) {
 	})
 	for _, k := range order {
 		h := first[k]
-		t := Trouble{What: titles[k.rule], Cause: h.Name + ": " + h.Why, Rule: h.Rule, Remedy: packaging.Remedy(h.Rule), Command: "autoscaler-agent explain " + h.Kind + " " + h.Name}
+		t := Trouble{What: decision.RuleByID(k.rule).Title, Cause: h.Name + ": " + h.Why, Rule: h.Rule, Remedy: remedyOf(h.Rule), Command: "autoscaler-agent explain " + h.Kind + " " + h.Name}
 		what := named(h.Kind, names[k])
 		if h.Kind == "pod" {
 			what = "pod " + h.Name
@@ -128,7 +88,7 @@ func (u *unhelped) troubles() (out []Trouble) {
 		t.What = capital(named("group", limited.groups)) + be(limited.groups, " is at its limit, and ", " are at their limits, and ") + waits(limited.pods)
 		t.Remedy = "Raise the maximum in the cloud or in groups.yaml, if the group is meant to be larger."
 		if t.Rule == decision.RuleTotals {
-			t.Remedy = packaging.Remedy(t.Rule)
+			t.Remedy = remedyOf(t.Rule)
 		}
 		out = append(out, t)
 	}
@@ -218,7 +178,7 @@ func (k *kind) trouble() Trouble {
 	if k.classes > 1 {
 		cause = cluster.Plural(k.classes, "kind") + " of pods, first " + cause
 	}
-	remedy := packaging.Remedy(rule)
+	remedy := cmp.Or(remedyOf(rule), "Nothing: it passes by itself, as the reason above says.")
 	if rule == "" {
 		remedy = "Make a node group that can host such pods, or give the agent the name or tag of one that there is (autoscaler-agent check)."
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
-	"github.com/autoscaler-agent/autoscaler-agent/packaging"
 )
 
 // Facts are what is looked at.
@@ -101,7 +100,7 @@ func Of(f Facts) []Trouble {
 	add(certificates(f)...)
 	for _, b := range f.Breakers {
 		add(Trouble{What: "Node deletion is frozen: no dead Node is deleted", Cause: b.Why, Rule: b.Rule, Command: "journalctl -u autoscaler-agent SERVICE=nodecleaner",
-			Remedy: cmp.Or(packaging.Remedy(b.Rule), "It goes on by itself when the cause has passed. A Node that is surely dead can be deleted by hand (kubectl delete node NAME).")})
+			Remedy: cmp.Or(remedyOf(b.Rule), "It goes on by itself when the cause has passed. A Node that is surely dead can be deleted by hand (kubectl delete node NAME).")})
 	}
 	add(others(f)...)
 	if settings := oneLine(f.Settings); settings != "" {
@@ -166,7 +165,7 @@ func backoffs(f Facts) (out []Trouble) {
 			}
 		}
 		if t.Remedy == "" {
-			t.Remedy = packaging.Remedy(t.Rule)
+			t.Remedy = remedyOf(t.Rule)
 		}
 		again := "it is tried again now"
 		if list[0].Active(f.Now) {
@@ -196,7 +195,7 @@ func certificates(f Facts) (out []Trouble) {
 		list := byRule[rule]
 		first := list[0]
 		out = append(out, Trouble{What: held(len(list)), Rule: rule, Command: "autoscaler-agent explain csr " + first.Request,
-			Cause: fmt.Sprintf("%s of node %s, since %s: %s", first.Kind, first.Node, first.Since.UTC().Format("15:04:05"), first.Why), Remedy: packaging.Remedy(rule)})
+			Cause: fmt.Sprintf("%s of node %s, since %s: %s", first.Kind, first.Node, first.Since.UTC().Format("15:04:05"), first.Why), Remedy: remedyOf(rule)})
 	}
 	if f.Alarm != "" {
 		out = append(out, Trouble{What: "Certificate requests flood the cluster", Cause: f.Alarm, Rule: "R17", Command: "kubectl get csr", Remedy: "Honest requests are approved as ever. Look at who asks, and revoke what he asks with."})

@@ -2,10 +2,6 @@ package trouble
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -99,31 +95,6 @@ func TestCommand(t *testing.T) {
 	f.Machines = append(f.Machines, fleet.Machine{Name: "i-1", Group: "w", State: fleet.Upcoming})
 	if got := Of(f); len(got) != 1 || got[0].Command != "autoscaler-agent explain instance i-1" {
 		t.Errorf("%+v", got)
-	}
-}
-
-// TestEveryRuleIsLookedAt: for each rule of the engine it was decided whether it is a trouble.
-func TestEveryRuleIsLookedAt(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), "../../decision/rules.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	ast.Inspect(f, func(node ast.Node) bool {
-		if spec, ok := node.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Rule") {
-			id, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			n++
-			if _, is := titles[id]; !is {
-				t.Errorf("decision.%s (%s) has no line in titles: is a reason with it a trouble, and what is its title?", spec.Names[0].Name, id)
-			}
-		}
-		return true
-	})
-	if n < 60 || n != len(titles) {
-		t.Errorf("%d rules, %d titles", n, len(titles))
 	}
 }
 
