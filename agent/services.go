@@ -20,11 +20,15 @@ func (a *app) otherServices() []supervise.Service {
 	p := a.cfg.Services
 	if p.Nodecleaner.Enabled {
 		zeroRules(a.metrics)
-		a.cleaner = nodecleaner.New(p.Nodecleaner, nodecleaner.Deps{
+		deps := nodecleaner.Deps{
 			Client: a.client, Informers: a.informers, Inventory: a.inventory, Witness: a.witness, Log: a.entry("nodecleaner"),
 			Events: a.recorder, Metrics: a.metrics, MayAct: a.leadership.MayAct, ActUntil: a.leadership.ActUntil, Blind: a.observer.Stale,
 			Sent: a.scaler.sent, OwnNode: a.identity, Host: nodecleaner.ThisHost(), StateDir: a.cfg.StateDir,
-		})
+		}
+		if a.signer != nil {
+			deps.Certified = a.signer.Certified
+		}
+		a.cleaner = nodecleaner.New(p.Nodecleaner, deps)
 	}
 	if a.signer != nil {
 		list = append(list, supervise.Service{Name: "csrsigner", Budget: 2 * time.Minute, Run: a.signer.Run})

@@ -100,6 +100,9 @@ func (s *Service) KeyOf(id cluster.InstanceID) string {
 	return ""
 }
 
+// Certified is when the newest client certificate that this agent knows of each Node's name was asked for.
+func (s *Service) Certified() map[cluster.NodeName]time.Time { return s.ledger.Newest() }
+
 // bearers are the Nodes that carry an instance's provider ID, sorted.
 func (s *Service) bearers(id cluster.InstanceID) []string {
 	nodes, _ := s.nodes.List(labels.Everything()) // a lister over a cache has no errors

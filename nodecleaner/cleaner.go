@@ -63,6 +63,8 @@ type Deps struct {
 	Blind func() string
 	// Sent lists the instances that the scaler has terminated lately.
 	Sent func() []cluster.InstanceID
+	// Certified returns, by Node name, when the newest approved request for a client certificate was made; nil: not used.
+	Certified func() map[cluster.NodeName]time.Time
 	// OwnNode is the Node that the agent runs on.
 	OwnNode string
 	// Host holds the other identities of this machine: its Node may have another name.
@@ -315,7 +317,11 @@ func (s *Service) input() (reaper.Input, error) {
 	if err != nil {
 		return reaper.Input{}, err
 	}
-	return reaper.Input{Nodes: nodes, Own: own, Sent: s.deps.Sent(), Attached: s.attached(), Wanted: s.wishes(time.Now())}, nil
+	in := reaper.Input{Nodes: nodes, Own: own, Sent: s.deps.Sent(), Attached: s.attached(), Wanted: s.wishes(time.Now())}
+	if s.deps.Certified != nil {
+		in.Certified = s.deps.Certified()
+	}
+	return in, nil
 }
 
 // read puts a read of the inventory, no older than maxAge, into the Input.

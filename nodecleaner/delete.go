@@ -179,17 +179,20 @@ func (s *Service) markShutdown(ctx context.Context, m reaper.Mark) error {
 	return nil
 }
 
-// write annotates a living Node with the group of its instance.
+// write annotates a living Node with the group of its instance and the boot ID of its machine.
 func (s *Service) write(ctx context.Context, c reaper.Claim) error {
 	_, err := s.update(ctx, c.Node, func(live *corev1.Node) bool {
-		if string(live.UID) != string(c.UID) || live.Annotations[cluster.AnnotationGroup] == string(c.Group) {
+		if string(live.UID) != string(c.UID) {
 			return false
 		}
-		if live.Annotations == nil {
-			live.Annotations = map[string]string{}
+		changed := false
+		for key, value := range map[string]string{cluster.AnnotationGroup: string(c.Group), cluster.AnnotationBoot: c.BootID} {
+			if value != "" && live.Annotations[key] != value {
+				metav1.SetMetaDataAnnotation(&live.ObjectMeta, key, value)
+				changed = true
+			}
 		}
-		live.Annotations[cluster.AnnotationGroup] = string(c.Group)
-		return true
+		return changed
 	})
 	return err
 }

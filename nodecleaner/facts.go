@@ -18,15 +18,18 @@ import (
 // toNode converts the fields that the rules use.
 func toNode(n *corev1.Node) cluster.Node {
 	out := cluster.Node{Name: cluster.NodeName(n.Name), UID: cluster.UID(n.UID), ProviderID: n.Spec.ProviderID,
-		Created: n.CreationTimestamp.Time, Deleting: n.DeletionTimestamp != nil, ControlPlane: cluster.IsControlPlane(n.Labels)}
+		Created: n.CreationTimestamp.Time, Deleting: n.DeletionTimestamp != nil, ControlPlane: cluster.IsControlPlane(n.Labels),
+		SystemUUID: n.Status.NodeInfo.SystemUUID, MachineID: n.Status.NodeInfo.MachineID, BootID: n.Status.NodeInfo.BootID}
 	annotate := func(key, value string) {
 		if out.Annotations == nil {
 			out.Annotations = make(map[string]string, 1)
 		}
 		out.Annotations[key] = value
 	}
-	if group := n.Annotations[cluster.AnnotationGroup]; group != "" {
-		annotate(cluster.AnnotationGroup, group)
+	for _, key := range []string{cluster.AnnotationGroup, cluster.AnnotationBoot} {
+		if value := n.Annotations[key]; value != "" {
+			annotate(key, value)
+		}
 	}
 	for _, a := range n.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP || a.Type == corev1.NodeExternalIP {
@@ -52,7 +55,7 @@ func toNode(n *corev1.Node) cluster.Node {
 		if c.Type != corev1.NodeReady {
 			continue
 		}
-		out.ReadySince = c.LastTransitionTime.Time
+		out.ReadySince, out.Heartbeat = c.LastTransitionTime.Time, c.LastHeartbeatTime.Time
 		switch c.Status {
 		case corev1.ConditionTrue:
 			out.Ready = cluster.StatusTrue

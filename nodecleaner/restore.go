@@ -247,7 +247,7 @@ func operators(all map[string]string, elsewhere bool) map[string]string {
 	out := map[string]string{}
 	for key, value := range all {
 		switch key {
-		case annotationDeleted, cluster.AnnotationCordoned, cluster.AnnotationRequested, cluster.AnnotationReplace, cluster.AnnotationGroup:
+		case annotationDeleted, cluster.AnnotationCordoned, cluster.AnnotationRequested, cluster.AnnotationReplace, cluster.AnnotationGroup, cluster.AnnotationBoot:
 			continue
 		}
 		if strings.HasPrefix(key, cluster.AnnotationDelay) ||

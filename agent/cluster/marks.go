@@ -18,6 +18,7 @@ const (
 	AnnotationDelay        = "delay-deletion.cluster-autoscaler.kubernetes.io/" // a prefix
 	AnnotationCordoned     = "autoscaler-agent/cordoned"                        // when and by which rule, with a space between
 	AnnotationGroup        = "autoscaler-agent/group"
+	AnnotationBoot         = "autoscaler-agent/boot-id"
 	AnnotationReplace      = "autoscaler-agent/replace-requested"
 
 	AnnotationSafeToEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -76,6 +77,7 @@ var Marks = []Mark{
 	{TaintShutdown, "taint of a Node", "reads, writes", "nodecleaner; a cloud controller", "the machine is stopped", ""},
 	{AnnotationCordoned, "annotation of a Node", "reads, writes", "the agent", "the cordon is the agent's own, since when and by which rule; only such a cordon is taken back", "D12 D15"},
 	{AnnotationGroup, "annotation of a Node", "reads, writes", "nodecleaner", "the node group in which the Node's instance was seen; a new leader knows by it which Nodes are managed", ""},
+	{AnnotationBoot, "annotation of a Node", "reads, writes", "nodecleaner", "the boot ID that the Node's machine had while its instance was seen; a new leader tells another machine under this Node by it", ""},
 	{AnnotationNoScaleDown, "annotation of a Node", "reads", "an operator", "the node is not removed, unless the value is false", "D5"},
 	{AnnotationKeep, "annotation of a Node", "reads", "an operator", "the node is not removed by scale-down, unless the value is false, and its Node object is not deleted", "D5 E3"},
 	{AnnotationDoNotDisrupt, "annotation of a Node", "reads", "an operator", "the node is not removed; with a time, only for that long after its creation", "D5"},

@@ -38,13 +38,14 @@ type Node struct {
 	ReadySince   time.Time        `json:"readySince"` // last transition of the Ready condition
 	// Conditions are the conditions beside Ready that are True, and since when (node-problem-detector's
 	// among them); nil: none.
-	Conditions map[string]time.Time `json:"conditions,omitempty"`
-	// LeaseRenewed is the last renewal of the node's Lease; zero when not known. In a
-	// Snapshot it never is: every kubelet renews its Lease every 10 s, and no decision of
-	// the scaler reads it.
-	LeaseRenewed time.Time `json:"leaseRenewed"`
-	Deleting     bool      `json:"deleting,omitempty"`
-	ControlPlane bool      `json:"controlPlane,omitempty"`
+	Conditions   map[string]time.Time `json:"conditions,omitempty"`
+	Deleting     bool                 `json:"deleting,omitempty"`
+	ControlPlane bool                 `json:"controlPlane,omitempty"`
+	// MachineID, BootID (status.nodeInfo) and Heartbeat (of the Ready condition, by the kubelet's clock) are for the
+	// nodecleaner alone: a Snapshot does not have them.
+	MachineID string    `json:"-"`
+	BootID    string    `json:"-"`
+	Heartbeat time.Time `json:"-"`
 	// Pods are the pods with spec.nodeName of this Node, sorted by key.
 	Pods []Pod `json:"pods,omitempty"`
 }

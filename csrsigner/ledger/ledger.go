@@ -146,6 +146,27 @@ func (l *Ledger) Granted(node string) []rules.Issue {
 	return slices.Clone(l.grants[node])
 }
 
+// Newest is when the newest certificate that is known of each Node's name was asked for.
+func (l *Ledger) Newest() map[cluster.NodeName]time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make(map[cluster.NodeName]time.Time, len(l.entries))
+	newer := func(i rules.Issue) {
+		if name := cluster.NodeName(i.Node); i.At.After(out[name]) {
+			out[name] = i.At
+		}
+	}
+	for _, i := range l.entries {
+		newer(i)
+	}
+	for _, list := range l.grants {
+		for _, i := range list {
+			newer(i)
+		}
+	}
+	return out
+}
+
 // Learn keeps an approval that was seen, unless it is known.
 func (l *Ledger) Learn(i rules.Issue) error {
 	l.mu.Lock()

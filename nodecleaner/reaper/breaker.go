@@ -2,6 +2,7 @@ package reaper
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -146,14 +147,20 @@ func (x *moment) mark(c *candidate, plan *Plan) {
 	}
 }
 
-// claim plans the annotation that names the group of an existing instance on its Node. An
+// bootID is the form in which a boot ID is written on a Node.
+var bootID = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+
+// claim plans the annotations that name the group of an existing instance, and the boot ID of its machine, on its Node. An
 // instance that is not listed has PhaseUnknown.
 func (x *moment) claim(c *candidate, plan *Plan) {
-	f := x.view.instances[c.id]
+	f, boot := x.view.instances[c.id], x.memory.Seen[c.id].BootID
+	if !bootID.MatchString(boot) {
+		boot = "" // a kubelet writes it, and the admission policy takes no other form
+	}
 	exists := f.instance.Phase != cluster.PhaseGone && f.instance.Phase != cluster.PhaseUnknown
 	if !exists || f.group.Stale != "" || x.in.Outage != "" || x.policy.Observe || c.node.Deleting || x.doubt(c.node) != "" ||
-		c.node.Annotations[cluster.AnnotationGroup] == string(f.group.ID) {
+		c.node.Annotations[cluster.AnnotationGroup] == string(f.group.ID) && (boot == "" || c.node.Annotations[cluster.AnnotationBoot] == boot) {
 		return
 	}
-	plan.Claims = append(plan.Claims, Claim{Node: c.node.Name, UID: c.node.UID, Group: f.group.ID})
+	plan.Claims = append(plan.Claims, Claim{Node: c.node.Name, UID: c.node.UID, Group: f.group.ID, BootID: boot})
 }

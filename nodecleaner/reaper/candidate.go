@@ -154,5 +154,5 @@ func (c *candidate) because() string {
 }
 
 func (c *candidate) deletion() Deletion {
-	return Deletion{Node: c.node.Name, UID: c.node.UID, ProviderID: c.node.ProviderID, Group: c.group, Rule: c.proof(), Why: c.because(), Ledgered: c.sent}
+	return Deletion{Node: c.node.Name, UID: c.node.UID, ProviderID: c.node.ProviderID, BootID: c.node.BootID, Group: c.group, Rule: c.proof(), Why: c.because(), Ledgered: c.sent}
 }

@@ -18,7 +18,7 @@ const roundsOfAFarm = 400
 // AUTOSCALER_TEST_ROUNDS sets the number of rounds (`make chaos`: a million).
 func TestChaos(t *testing.T) {
 	rounds, seed := drawn.Number(t, "AUTOSCALER_TEST_ROUNDS", 6000), drawn.Seed(t)
-	deleted, missed, played := 0, 0, uint64(0)
+	deleted, missed, taken, played := 0, 0, 0, uint64(0)
 	for n := uint64(0); played < rounds; n++ {
 		f := newFarm(seed+n, int(n%3), 10)
 		for range roundsOfAFarm {
@@ -30,16 +30,17 @@ func TestChaos(t *testing.T) {
 					seed, n, f.kind, f.last.Node, f.last.Rule, f.last.Why, *f.of[f.last.UID])
 			}
 		}
-		deleted += f.deleted
+		deleted, taken = deleted+f.deleted, taken+f.takenOver
 		for uid := range f.gone {
 			if f.nodeOf(uid) != nil {
 				missed++
 			}
 		}
 	}
-	t.Logf("seed %d: %d rounds, 0 living Nodes deleted, %d of dead machines; %d of dead machines were still held at the end of their farm", seed, played, deleted, missed)
-	if uint64(deleted) < rounds/1000 {
-		t.Errorf("only %d Nodes of dead machines were deleted in %d rounds: the chaos tests nothing", deleted, played)
+	t.Logf("seed %d: %d rounds, 0 living Nodes deleted, %d of dead machines; %d of dead machines were still held at the end of their farm; %d Nodes of dead machines were used by others",
+		seed, played, deleted, missed, taken)
+	if uint64(deleted) < rounds/1000 || uint64(taken) < rounds/1000 {
+		t.Errorf("only %d Nodes of dead machines were deleted, and %d used by others, in %d rounds: the chaos tests nothing", deleted, taken, played)
 	}
 }
 
@@ -58,6 +59,24 @@ func TestChaosFindsVictims(t *testing.T) {
 		}
 	}
 	t.Error("no living Node was deleted although the cloud vouched for nothing: the chaos has no teeth")
+}
+
+// TestChaosNeedsWitnesses: without the boot ID the same chaos kills machines that use a dead one's Node.
+func TestChaosNeedsWitnesses(t *testing.T) {
+	all := witnesses
+	defer func() { witnesses = all }()
+	witnesses = slices.DeleteFunc(slices.Clone(all), func(w witness) bool { return w.of == "the boot ID" })
+	for n := uint64(0); n < 300; n++ {
+		f := newFarm(1+n, int(n%3), 10)
+		for range roundsOfAFarm {
+			f.mischief()
+			f.round()
+			if f.living > 0 {
+				return
+			}
+		}
+	}
+	t.Error("no living Node was deleted although the boot ID was not asked")
 }
 
 // nodeOf is the Node with that UID; nil: it was deleted.
@@ -97,6 +116,8 @@ func (f *farm) mischief() {
 		f.launch(f.groups[f.IntN(2)])
 	case op >= 30:
 		f.reuse()
+	case op == 29:
+		r.boot += "+"
 	case op < 9:
 		f.happens(op, r)
 	case op < 17:

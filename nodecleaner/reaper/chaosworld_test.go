@@ -1,6 +1,7 @@
 package reaper
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -28,7 +29,11 @@ type rig struct {
 	launched time.Time
 	name     string
 	address  netip.Addr
-	uuid     string // its system UUID; empty: its hypervisor has none
+	// uuid is its system UUID; empty: its hypervisor has none. machineID may be baked
+	// into its image; boot is its boot ID; joins when its kubelet registers.
+	uuid, machineID, boot string
+	joins                 time.Time
+	lies                  string // the provider ID that its kubelet reports instead of its own
 	// deaf tells that its kubelet does not work, or is not heard; skew is its clock's error.
 	deaf  bool
 	out   time.Time // when it was taken out of its group
@@ -46,7 +51,9 @@ type farm struct {
 	policy  Policy
 	rigs    []*rig
 	nodes   map[cluster.NodeName]*cluster.Node
-	of      map[cluster.UID]*rig // whose Node it really is
+	of      map[cluster.UID]*rig // whose Node it really is: the machine that last reported by it
+	renewed map[cluster.NodeName]time.Time
+	asked   map[cluster.NodeName]time.Time // when a kubelet of that name last got a client certificate
 	born    int
 	groups  []cluster.GroupID
 	left    map[cluster.GroupID]bool // groups that left the configuration
@@ -63,12 +70,13 @@ type farm struct {
 	failedOver      time.Time // when another agent last took over
 	died            time.Time // when a machine last died that no scale-down removed
 	living, deleted int       // Nodes that were deleted: of machines that exist, and of others
+	takenOver       int       // Nodes of dead machines that others use
 	last            Deletion
 }
 
 func newFarm(seed uint64, kind, machines int) *farm {
 	f := &farm{Rand: rand.New(rand.NewPCG(seed, 11)), kind: kind, now: noon, policy: defaults(), nodes: map[cluster.NodeName]*cluster.Node{},
-		of: map[cluster.UID]*rig{}, left: map[cluster.GroupID]bool{}, sent: map[cluster.InstanceID]bool{}, gone: map[cluster.UID]time.Time{},
+		of: map[cluster.UID]*rig{}, renewed: map[cluster.NodeName]time.Time{}, asked: map[cluster.NodeName]time.Time{}, left: map[cluster.GroupID]bool{}, sent: map[cluster.InstanceID]bool{}, gone: map[cluster.UID]time.Time{},
 		groups: []cluster.GroupID{"red", "blue"}}
 	for range machines {
 		f.launch(f.groups[f.IntN(2)])
@@ -88,39 +96,79 @@ func newFarm(seed uint64, kind, machines int) *farm {
 
 // launch starts a machine, which joins at once.
 func (f *farm) launch(group cluster.GroupID) *rig {
-	f.born++
-	form := map[int]string{listsEnds: "aws:///eu-west-1a/i-%017x", forgets: "openstack:///00000000-0000-0000-0000-%012x", plugIn: "plug://vm-%d"}[f.kind]
-	r := &rig{id: cluster.InstanceID(fmt.Sprintf(form, f.born)), group: group, phase: cluster.PhaseRunning, launched: f.now,
-		name: fmt.Sprintf("w%03d", f.born), address: netip.AddrFrom4([4]byte{10, 0, byte(f.born >> 8), byte(f.born)}), heard: f.now}
-	if f.IntN(4) > 0 {
-		r.uuid = fmt.Sprintf("%08x-0000-4000-8000-000000000000", f.born)
-	}
-	f.rigs = append(f.rigs, r)
+	r := f.made(group)
 	f.join(r, r.name, string(r.id))
 	return r
 }
 
-// reuse starts a machine that gets the name and the address of one that has ended and left no Node, and whose kubelet
-// reports the provider ID of that one: its image has it baked in, or somebody lies.
+// made starts a machine with a name and an address of its own.
+func (f *farm) made(group cluster.GroupID) *rig {
+	f.born++
+	form := map[int]string{listsEnds: "aws:///eu-west-1a/i-%017x", forgets: "openstack:///00000000-0000-0000-0000-%012x", plugIn: "plug://vm-%d"}[f.kind]
+	r := &rig{id: cluster.InstanceID(fmt.Sprintf(form, f.born)), group: group, phase: cluster.PhaseRunning, launched: f.now,
+		name: fmt.Sprintf("w%03d", f.born), address: netip.AddrFrom4([4]byte{10, 0, byte(f.born >> 8), byte(f.born)}), heard: f.now,
+		machineID: "baked", boot: fmt.Sprintf("boot-%d", f.born)}
+	if f.IntN(4) > 0 {
+		r.uuid = fmt.Sprintf("%08x-0000-4000-8000-000000000000", f.born)
+	}
+	if f.IntN(3) > 0 {
+		r.machineID = fmt.Sprintf("%032x", f.born)
+	}
+	f.rigs = append(f.rigs, r)
+	return r
+}
+
+// reuse starts a machine that gets the name and the address of one that has ended, and that joins at once or later. Where the
+// Node of that one is still there its kubelet uses it; where it is not, the kubelet makes a Node with the machine's own provider
+// ID, or with that of the other one: its image has it baked in, or somebody lies.
 func (f *farm) reuse() {
 	for _, dead := range f.rigs {
-		if dead.exists() || dead.group == "" || f.nodes[cluster.NodeName(dead.name)] != nil || f.IntN(3) > 0 {
+		if dead.exists() || dead.group == "" || dead.name == "" || f.IntN(3) > 0 {
 			continue
 		}
-		r := f.launch(dead.group)
-		delete(f.nodes, cluster.NodeName(r.name))
-		r.name, r.address = dead.name, dead.address
-		f.join(r, r.name, string(dead.id))
-		r.deaf = f.IntN(2) == 0
+		r := f.made(dead.group)
+		r.name, r.address, dead.name = dead.name, dead.address, ""
+		r.joins = f.now.Add(time.Duration(f.IntN(2)*f.IntN(300)) * time.Second)
+		if f.IntN(2) == 0 {
+			r.lies = string(dead.id)
+		}
+		r.deaf = f.IntN(4) == 0
 		return
+	}
+}
+
+// register has the kubelets join whose time has come.
+func (f *farm) register() {
+	for _, r := range f.rigs {
+		if r.joins.IsZero() || f.now.Before(r.joins) {
+			continue
+		}
+		if r.joins = (time.Time{}); !r.exists() {
+			continue
+		}
+		if n := f.nodes[cluster.NodeName(r.name)]; n != nil {
+			f.of[n.UID] = r
+			delete(f.gone, n.UID)
+			f.reports(r, n)
+			n.Ready, n.ReadySince, n.Taints, r.heard, f.asked[n.Name] = cluster.StatusTrue, f.now, nil, f.now, f.now
+			f.takenOver++
+			continue
+		}
+		f.join(r, r.name, cmp.Or(r.lies, string(r.id)))
 	}
 }
 
 func (f *farm) join(r *rig, name, providerID string) {
 	n := &cluster.Node{Name: cluster.NodeName(name), UID: cluster.UID(fmt.Sprintf("%s-%d", name, f.born)), ProviderID: providerID, Created: f.now,
-		Ready: cluster.StatusTrue, ReadySince: f.now, Addresses: []string{r.address.String()}, SystemUUID: r.uuid}
-	f.nodes[n.Name] = n
+		Ready: cluster.StatusTrue, ReadySince: f.now}
+	f.reports(r, n)
+	f.nodes[n.Name], f.asked[n.Name] = n, f.now
 	f.of[n.UID] = r
+}
+
+// reports is a kubelet's status.
+func (f *farm) reports(r *rig, n *cluster.Node) {
+	n.Addresses, n.SystemUUID, n.MachineID, n.BootID, n.Heartbeat = []string{r.address.String()}, r.uuid, r.machineID, r.boot, f.now.Add(r.skew)
 }
 
 // hushes tells whether the kubelet may fall silent now. Of a plug-in's machine nobody could
@@ -213,6 +261,9 @@ func (f *farm) heartbeats() {
 	for _, r := range f.rigs {
 		if r.exists() && r.phase != cluster.PhaseStopped && !r.deaf {
 			r.heard = f.now
+			if n := f.nodes[cluster.NodeName(r.name)]; n != nil && f.of[n.UID] == r {
+				f.reports(r, n)
+			}
 		}
 	}
 	for _, n := range f.nodes {
@@ -226,7 +277,7 @@ func (f *farm) heartbeats() {
 			n.Ready, n.ReadySince = cluster.StatusTrue, f.now
 			n.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t cluster.Taint) bool { return t.Key == "node.kubernetes.io/unreachable" })
 		}
-		n.LeaseRenewed = r.heard.Add(r.skew)
+		f.renewed[n.Name] = r.heard.Add(r.skew)
 		if !r.exists() && f.gone[n.UID].IsZero() {
 			f.gone[n.UID] = f.now
 		}
@@ -234,7 +285,7 @@ func (f *farm) heartbeats() {
 }
 
 func (f *farm) input() Input {
-	in := Input{Now: f.now, Outage: f.outage, ReadProblem: f.problem, Groups: f.cloudList()}
+	in := Input{Now: f.now, Outage: f.outage, ReadProblem: f.problem, Groups: f.cloudList(), Certified: maps.Clone(f.asked)}
 	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
 		in.Nodes = append(in.Nodes, *f.nodes[name])
 	}
@@ -244,6 +295,7 @@ func (f *farm) input() Input {
 
 // round is one of the service's: it decides, asks, decides again and deletes.
 func (f *farm) round() {
+	f.register()
 	f.heartbeats()
 	in := f.input()
 	plan, _ := Decide(in, f.memory, f.policy)
@@ -253,13 +305,13 @@ func (f *farm) round() {
 			in.Answers[id] = f.testimony(id, in.Groups)
 		}
 		for _, name := range plan.Leases {
-			in.Leases[name] = Lease{Renewed: f.nodes[name].LeaseRenewed}
+			in.Leases[name] = Lease{Renewed: f.renewed[name]}
 		}
 	}
 	plan, f.memory = Decide(in, f.memory, f.policy)
 	f.standby = Learn(in, f.standby, f.policy)
 	for _, c := range plan.Claims {
-		f.nodes[c.Node].Annotations = map[string]string{cluster.AnnotationGroup: string(c.Group)}
+		f.nodes[c.Node].Annotations = map[string]string{cluster.AnnotationGroup: string(c.Group), cluster.AnnotationBoot: c.BootID}
 	}
 	for _, d := range plan.Delete {
 		if f.of[d.UID].exists() {

@@ -36,6 +36,8 @@ type Input struct {
 	AskedAt time.Time
 	// Leases are the kubelets' Leases that were just read.
 	Leases map[cluster.NodeName]Lease
+	// Certified are the newest requests for a kubelet's client certificate that were approved for a Node's name.
+	Certified map[cluster.NodeName]time.Time
 }
 
 // Policy is the part of nodecleaner's configuration that decides.
@@ -117,7 +119,7 @@ type Record struct {
 	// Leaving tells that it was on its way out, or had ended, when it was last listed.
 	Leaving bool `json:"leaving,omitempty"`
 	// Gone is the time of the first read that listed it as terminated, Absent the time of
-	// the first read that did not list it any more; zero: none.
+	// the first read that did not list it any more, or of the cloud's last word by ID that it exists all the same; zero: none.
 	Gone   time.Time `json:"gone,omitzero"`
 	Absent time.Time `json:"absent,omitzero"`
 	// Strayed is the time of the last question for it because its Node was Ready and no group
@@ -127,9 +129,16 @@ type Record struct {
 	Lost time.Time `json:"lost,omitzero"`
 	// Known are the names, without domain, and the addresses that it had while it existed.
 	Known string `json:"known,omitempty"`
-	// SystemUUID is that of the Node that was Ready under its provider ID while it existed: what tells two machines apart
-	// where the cloud tells no names and addresses.
+	// SystemUUID, MachineID and BootID are what its kubelet reported while the cloud said that it exists. No cloud tells them for
+	// certain: EC2's UUIDs do not follow from the instance ID, and a bare-metal server of Nova has its hardware's.
 	SystemUUID string `json:"systemUUID,omitempty"`
+	MachineID  string `json:"machineID,omitempty"`
+	BootID     string `json:"bootID,omitempty"`
+	// Rebooted is another boot ID that its Node reports, and since when; a later word of the cloud that it exists confirms it.
+	Rebooted string    `json:"rebooted,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	// Beat is the heartbeat of its Node when the instance had been over for a while: a newer one is another machine's.
+	Beat time.Time `json:"beat,omitzero"`
 }
 
 // Watch is the memory of a Node that is not Ready.
@@ -187,6 +196,7 @@ type Deletion struct {
 	Node       cluster.NodeName
 	UID        cluster.UID
 	ProviderID string
+	BootID     string
 	Group      cluster.GroupID
 	Rule       string
 	Why        string
@@ -200,11 +210,12 @@ type Mark struct {
 	On   bool
 }
 
-// Claim is one Node and the group of its instance.
+// Claim is one Node with the group of its instance and the boot ID of its machine.
 type Claim struct {
-	Node  cluster.NodeName
-	UID   cluster.UID
-	Group cluster.GroupID
+	Node   cluster.NodeName
+	UID    cluster.UID
+	Group  cluster.GroupID
+	BootID string
 }
 
 // Held is one Node that is not Ready and stays, with the rule that holds it. Would tells

@@ -32,6 +32,8 @@ type world struct {
 	// what the list says, and knows nothing else.
 	byID map[cluster.InstanceID]cluster.Existence
 	asks int // questions so far
+	// renewed are the stamps of the Leases.
+	renewed map[cluster.NodeName]time.Time
 }
 
 // answer is what the cloud says of one instance by its ID.
@@ -77,7 +79,7 @@ func (w *world) decide() {
 		w.last.Leases = map[cluster.NodeName]Lease{}
 		for _, n := range w.in.Nodes {
 			if slices.Contains(w.plan.Leases, n.Name) {
-				w.last.Leases[n.Name] = Lease{Renewed: n.LeaseRenewed}
+				w.last.Leases[n.Name] = Lease{Renewed: w.renewed[n.Name]}
 			}
 		}
 	}
@@ -87,7 +89,7 @@ func (w *world) decide() {
 func id(n int) cluster.InstanceID { return cluster.InstanceID(fmt.Sprintf("aws:///z/i-%02d", n)) }
 
 func newWorld() *world {
-	w := &world{policy: defaults(), fenced: map[cluster.UID]time.Time{}, byID: map[cluster.InstanceID]cluster.Existence{}}
+	w := &world{policy: defaults(), fenced: map[cluster.UID]time.Time{}, byID: map[cluster.InstanceID]cluster.Existence{}, renewed: map[cluster.NodeName]time.Time{}}
 	w.in.Now = noon
 	group := cluster.NodeGroup{ID: "workers", Target: 10, ReadAt: noon}
 	for n := range 10 {
@@ -168,7 +170,7 @@ func (w *world) index(n int) int {
 }
 
 func (w *world) launched(n int, at time.Time) {
-	w.in.Groups[0].Instances[w.index(n)].Created = at
+	w.in.Groups[0].Instances[w.index(n)].Created, w.node(n).Created = at, at
 	w.memory.Seen = nil
 	w.step()
 }

@@ -22,4 +22,13 @@ func TestManualHasEveryRule(t *testing.T) {
 			t.Errorf("docs/security-rules.md has no %q", row)
 		}
 	}
+	for _, w := range witnesses {
+		line := "\n- " + w.of + "\n"
+		if w.yields {
+			line = "\n- " + w.of + " (unless the instance had this Node's name and one of its addresses)\n"
+		}
+		if !strings.Contains(string(page), line) {
+			t.Errorf("docs/security-rules.md has no witness %q", line)
+		}
+	}
 }

@@ -9,31 +9,150 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// This file holds E7: whether a Node's provider ID is its own. A kubelet writes the
-// provider ID, and a kubelet from a baked image writes the ID of another machine. The end
-// of that other machine says nothing about the Node.
+// This file holds E7: whether a Node's machine was the instance of its provider ID. A kubelet from a baked image writes the
+// ID of another machine, and a new machine that has a dead one's name works under the dead one's Node. The end of
+// that other machine says nothing about the one that uses the Node.
 
 // ghostFor is how long a Node may stay Ready after its instance has ended until its
 // provider ID is doubted; Kubernetes notices a silent kubelet after 40 to 50 seconds.
 const ghostFor = 5 * time.Minute
 
+// witness is one fact that tells another machine under a Node than the instance of its provider ID. says is empty where it
+// does not speak.
+type witness struct {
+	of   string // the fact, for the manual
+	says func(x *moment, n cluster.Node, r Record) string
+	// lasting evidence is stored, and holds the Node as long as there is one.
+	lasting bool
+	// yields tells that the cloud's own word outweighs it, where the instance had this Node's name and address.
+	yields bool
+}
+
+// witnesses is the table of E7: before a deletion each is asked, in this order, and one suffices.
+var witnesses = []witness{
+	{of: "another Node with the same provider ID", says: sharesID},
+	{of: "a witness that spoke earlier of this Node", says: func(x *moment, n cluster.Node, _ Record) string { return x.memory.Doubts[n.UID] }},
+	{of: "the system UUID", says: otherSystem, lasting: true},
+	{of: "the Node's creation, after the end of the instance", says: madeAfterEnd, lasting: true},
+	{of: "another Node that had the same provider ID", says: sharedID, lasting: true, yields: true},
+	{of: "its name and addresses", says: stranger, lasting: true, yields: true},
+	{of: "Ready, long after the end of the instance", says: readyAfterEnd, lasting: true, yields: true},
+	{of: "the boot ID", says: otherBoot},
+	{of: "the machine ID", says: otherMachineID},
+	{of: "a heartbeat long after the end", says: beatsAfterEnd},
+	{of: "a client certificate that was requested long after the end", says: certifiedAfterEnd},
+	{of: "the Node's creation, before the launch of the instance", says: olderThanInstance, yields: true},
+	{of: "the Node's creation, after the cloud had stopped listing the instance", says: madeAfterAbsence},
+	{of: "an instance without a Node that was there when the Node was made, and that has the Node's name or no name", says: hasHeir},
+}
+
 // doubt returns why n's provider ID may be another machine's; empty: there is no evidence
 // against it.
-func (x *moment) doubt(n cluster.Node) string {
+func (x *moment) doubt(n cluster.Node) string { return x.testify(n, false) }
+
+// contradiction returns the lasting evidence against one Node's provider ID.
+func (x *moment) contradiction(n cluster.Node) string { return x.testify(n, true) }
+
+// testify asks the witnesses of one kind.
+func (x *moment) testify(n cluster.Node, lasting bool) string {
+	r := x.memory.Seen[machine(n.ProviderID)]
+	for _, w := range witnesses {
+		if w.lasting != lasting || w.yields && known(n, r) {
+			continue
+		}
+		if why := w.says(x, n, r); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func sharesID(x *moment, n cluster.Node, _ Record) string {
 	if names := x.sharing[machine(n.ProviderID)]; len(names) > 1 {
 		return "Nodes " + strings.Join(names, " and ") + " carry the same provider ID " + n.ProviderID + " (a baked image?): which of them is the instance is not known"
 	}
-	if why := x.memory.Doubts[n.UID]; why != "" {
-		return why
-	}
-	r := x.memory.Seen[machine(n.ProviderID)]
-	if !r.Absent.IsZero() && n.Created.After(r.Absent) {
-		return "the Node was made after the cloud had stopped listing instance " + n.ProviderID + ": its provider ID may be another machine's"
-	}
-	if id, why := x.heir(n); id != "" {
-		return fmt.Sprintf("the provider ID %s may be false: instance %s was there when the Node was made, %s", n.ProviderID, id, why)
-	}
 	return ""
+}
+
+func sharedID(x *moment, n cluster.Node, r Record) string {
+	return strings.NewReplacer(" carry ", " carried ", "them is", "them was").Replace(sharesID(x, n, r))
+}
+
+func otherSystem(_ *moment, n cluster.Node, r Record) string {
+	if r.SystemUUID == "" || n.SystemUUID == "" || strings.EqualFold(r.SystemUUID, n.SystemUUID) {
+		return ""
+	}
+	return fmt.Sprintf("the Node's system UUID is %s, and the machine that was instance %s had %s: its provider ID is another machine's", n.SystemUUID, n.ProviderID, r.SystemUUID)
+}
+
+func madeAfterEnd(_ *moment, n cluster.Node, r Record) string {
+	if r.Gone.IsZero() || !n.Created.After(r.Gone) || restored(n, r) {
+		return ""
+	}
+	return "the Node was made after instance " + n.ProviderID + " had ended: its provider ID is another machine's"
+}
+
+func readyAfterEnd(x *moment, n cluster.Node, r Record) string {
+	if n.Ready != cluster.StatusTrue || r.Gone.IsZero() || x.in.Outage != "" || x.frozen != "" || x.in.Now.Sub(r.Gone) <= ghostFor {
+		return ""
+	}
+	return "the Node was Ready long after instance " + n.ProviderID + " had ended: its provider ID is another machine's"
+}
+
+// otherBoot asks for proof: the boot ID on the Node has to be the one that it had while its instance existed. A machine that
+// boots and ends between two reads of the cloud is held, too, unless its system UUID tells that it is the same.
+func otherBoot(_ *moment, n cluster.Node, r Record) string {
+	switch {
+	case r.over().IsZero() || n.BootID == "" || n.BootID == r.BootID:
+		return ""
+	case r.BootID == "":
+		return "no agent has seen on which machine the Node was while instance " + n.ProviderID + " existed: it may be another one"
+	}
+	return fmt.Sprintf("the Node's boot ID is %s, and the machine that was instance %s had %s while it existed: another machine may use the Node", n.BootID, n.ProviderID, r.BootID)
+}
+
+func otherMachineID(_ *moment, n cluster.Node, r Record) string {
+	if r.over().IsZero() || n.MachineID == "" || r.MachineID == "" || n.MachineID == r.MachineID {
+		return ""
+	}
+	return fmt.Sprintf("the Node's machine ID is %s, and the machine that was instance %s had %s while it existed: another machine uses the Node", n.MachineID, n.ProviderID, r.MachineID)
+}
+
+func beatsAfterEnd(_ *moment, n cluster.Node, r Record) string {
+	if r.Beat.IsZero() || !n.Heartbeat.After(r.Beat) {
+		return ""
+	}
+	return "a kubelet reported at " + stamp(n.Heartbeat) + " by its own clock, long after instance " + n.ProviderID + " had ended: another machine uses the Node"
+}
+
+func certifiedAfterEnd(x *moment, n cluster.Node, r Record) string {
+	at, end := x.in.Certified[n.Name], r.over()
+	if end.IsZero() || !at.After(end.Add(ghostFor)) {
+		return ""
+	}
+	return "a kubelet got a client certificate for this Node at " + stamp(at) + ", long after instance " + n.ProviderID + " had ended: another machine uses the Node"
+}
+
+func olderThanInstance(_ *moment, n cluster.Node, r Record) string {
+	if r.Launched.IsZero() || !n.Created.Before(r.Launched.Add(-ghostFor)) {
+		return ""
+	}
+	return "the Node was made before instance " + n.ProviderID + " was launched (" + stamp(r.Launched) + "): its provider ID may be another machine's"
+}
+
+func madeAfterAbsence(_ *moment, n cluster.Node, r Record) string {
+	if r.Absent.IsZero() || !n.Created.After(r.Absent) {
+		return ""
+	}
+	return "the Node was made after the cloud had stopped listing instance " + n.ProviderID + ": its provider ID may be another machine's"
+}
+
+func hasHeir(x *moment, n cluster.Node, _ Record) string {
+	id, why := x.heir(n)
+	if id == "" {
+		return ""
+	}
+	return fmt.Sprintf("the provider ID %s may be false: instance %s was there when the Node was made, %s", n.ProviderID, id, why)
 }
 
 // heir is an instance without a Node that the Node may be of, instead of the one in its provider ID: it was there when the Node
@@ -79,33 +198,6 @@ func (x *moment) suspect() {
 	}
 }
 
-// contradiction returns the evidence against one Node's provider ID.
-func (x *moment) contradiction(n cluster.Node) string {
-	id := machine(n.ProviderID)
-	r := x.memory.Seen[id]
-	if r.SystemUUID != "" && n.SystemUUID != "" && !strings.EqualFold(r.SystemUUID, n.SystemUUID) {
-		return fmt.Sprintf("the Node's system UUID is %s, and the machine that was instance %s had %s: its provider ID is another machine's", n.SystemUUID, n.ProviderID, r.SystemUUID)
-	}
-	if !r.Gone.IsZero() && n.Created.After(r.Gone) && !restored(n, r) {
-		return "the Node was made after instance " + n.ProviderID + " had ended: its provider ID is another machine's"
-	}
-	if known(n, r) {
-		return "" // the cloud itself gave the instance this Node's name and address
-	}
-	if names := x.sharing[id]; len(names) > 1 {
-		return "Nodes " + strings.Join(names, " and ") + " carried the same provider ID " + n.ProviderID + " (a baked image?): which of them was the instance is not known"
-	}
-	switch {
-	case stranger(n, r):
-		return fmt.Sprintf("neither the name nor any address of the Node is one of instance %s (%s): its provider ID may be another machine's", n.ProviderID, r.Known)
-	case n.Ready != cluster.StatusTrue || r.Gone.IsZero():
-		return ""
-	case x.in.Outage == "" && x.frozen == "" && x.in.Now.Sub(r.Gone) > ghostFor:
-		return "the Node was Ready long after instance " + n.ProviderID + " had ended: its provider ID is another machine's"
-	}
-	return ""
-}
-
 // known reports whether the cloud, while the instance existed, gave it this Node's name and
 // one of the Node's addresses.
 func known(n cluster.Node, r Record) bool {
@@ -124,16 +216,17 @@ func restored(n cluster.Node, r Record) bool {
 	return len(n.Addresses) == 0 && n.SystemUUID == "" && n.Ready != cluster.StatusTrue && named(n, r)
 }
 
-// stranger reports whether the Node has neither a name nor an address of the instance. The
-// cloud must have told both, and the Node must have both: otherwise the answer is no.
-func stranger(n cluster.Node, r Record) bool {
+// stranger: the Node has neither a name nor an address of the instance. The cloud must have told both, and the Node must have
+// both.
+func stranger(_ *moment, n cluster.Node, r Record) string {
 	words := strings.Fields(r.Known)
 	isAddress := func(s string) bool { return strings.ContainsAny(s, ":.") }
 	isName := func(s string) bool { return !isAddress(s) }
-	if !slices.ContainsFunc(words, isAddress) || !slices.ContainsFunc(words, isName) || len(n.Addresses) == 0 {
-		return false
+	if !slices.ContainsFunc(words, isAddress) || !slices.ContainsFunc(words, isName) || len(n.Addresses) == 0 ||
+		named(n, r) || slices.ContainsFunc(n.Addresses, func(a string) bool { return slices.Contains(words, a) }) {
+		return ""
 	}
-	return !named(n, r) && !slices.ContainsFunc(n.Addresses, func(a string) bool { return slices.Contains(words, a) })
+	return fmt.Sprintf("neither the name nor any address of the Node is one of instance %s (%s): its provider ID may be another machine's", n.ProviderID, r.Known)
 }
 
 // label is a name without its domain.
@@ -165,7 +258,7 @@ func (x *moment) askStrays(wanted map[cluster.InstanceID]bool) {
 	for _, n := range x.nodes {
 		id := machine(n.ProviderID)
 		r := x.memory.Seen[id]
-		if n.Ready != cluster.StatusTrue || r.Absent.IsZero() || x.doubt(n) != "" || x.in.Now.Sub(r.Absent) < ghostFor || x.in.Now.Sub(r.Strayed) < ghostFor {
+		if n.Ready != cluster.StatusTrue || r.Absent.IsZero() || x.memory.Doubts[n.UID] != "" || x.in.Now.Sub(r.Absent) < ghostFor || x.in.Now.Sub(r.Strayed) < ghostFor {
 			continue
 		}
 		wanted[cluster.InstanceID(n.ProviderID)] = true

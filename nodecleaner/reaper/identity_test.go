@@ -80,6 +80,57 @@ func TestContradiction(t *testing.T) {
 	agree(t, "outage without freeze", x.contradiction(*w.node(0)), "")
 }
 
+// TestPassingWitnesses (E7): what speaks against a Node as long as it is so, after the end of its instance.
+func TestPassingWitnesses(t *testing.T) {
+	const boot, machineID, beat, cert, older = "boot ID is", "machine ID is", "a kubelet reported", "got a client certificate", "was made before instance"
+	over := func(change func(*world, *cluster.Node, *Record)) func(*world) {
+		return func(w *world) {
+			w.called("10.0.0.1 n00", "10.0.0.1") // the cloud gave the instance the Node's name and address
+			w.vanish(0)
+			w.record(0, func(r *Record) {
+				r.Gone, r.MachineID, r.BootID, r.Beat = noon.Add(-10*time.Minute), "m", "b", noon
+				n := w.node(0)
+				n.MachineID, n.BootID, n.Heartbeat = "m", "b", noon
+				change(w, n, r)
+			})
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*world)
+		want   string
+	}{
+		"the same machine":          {over(func(*world, *cluster.Node, *Record) {}), ""},
+		"another boot ID":           {over(func(_ *world, n *cluster.Node, _ *Record) { n.BootID = "c" }), boot},
+		"another boot ID, listed":   {func(w *world) { w.node(0).BootID = "c"; w.record(0, func(r *Record) { r.BootID = "b" }) }, ""},
+		"another boot ID, absent":   {over(func(_ *world, n *cluster.Node, r *Record) { n.BootID, r.Absent, r.Gone = "c", r.Gone, time.Time{} }), boot},
+		"nobody knew the machine":   {over(func(_ *world, _ *cluster.Node, r *Record) { r.BootID = "" }), "no agent has seen on which machine"},
+		"no kubelet wrote the Node": {over(func(_ *world, n *cluster.Node, _ *Record) { n.BootID, n.MachineID = "", "" }), ""},
+		"another machine ID":        {over(func(_ *world, n *cluster.Node, _ *Record) { n.MachineID = "o" }), machineID},
+		"a later heartbeat":         {over(func(_ *world, n *cluster.Node, _ *Record) { n.Heartbeat = noon.Add(1) }), beat},
+		"an earlier one":            {over(func(_ *world, n *cluster.Node, _ *Record) { n.Heartbeat = noon.Add(-1) }), ""},
+		"a certificate":             {over(func(w *world, n *cluster.Node, _ *Record) { w.certified(noon.Add(-5*time.Minute + 1)) }), cert},
+		"a certificate of before":   {over(func(w *world, n *cluster.Node, _ *Record) { w.certified(noon.Add(-5 * time.Minute)) }), ""},
+		"older than the instance": {over(func(w *world, n *cluster.Node, r *Record) {
+			w.lose(0)
+			r.Known, r.Launched = "", n.Created.Add(ghostFor+1)
+		}), older},
+		"older by the clocks alone": {over(func(w *world, n *cluster.Node, r *Record) {
+			w.lose(0)
+			r.Known, r.Launched = "", n.Created.Add(ghostFor)
+		}), ""},
+		"older, but of its name (a stop)": {over(func(_ *world, n *cluster.Node, r *Record) { r.Launched = n.Created.Add(time.Hour) }), ""},
+	} {
+		w := newWorld()
+		c.change(w)
+		agree(t, name, w.moment().doubt(*w.node(0)), c.want)
+	}
+}
+
+// certified sets when a certificate for n00 was asked for.
+func (w *world) certified(at time.Time) {
+	w.in.Certified = map[cluster.NodeName]time.Time{"n00": at}
+}
+
 // called sets the names and addresses of n00's instance, and the address of its Node.
 func (w *world) called(known, address string) {
 	w.record(0, func(r *Record) { r.Known = known })
@@ -105,7 +156,7 @@ func TestNamesAndAddresses(t *testing.T) {
 		"the Node tells no address": {"10.0.0.9 n09", nil, false, false},
 	} {
 		n, r := cluster.Node{Name: "N00.example.org", Addresses: c.addresses}, Record{Known: c.known}
-		if is, isNot := known(n, r), stranger(n, r); is != c.is || isNot != c.isNot {
+		if is, isNot := known(n, r), stranger(nil, n, r) != ""; is != c.is || isNot != c.isNot {
 			t.Errorf("%s: the same %t, another %t; want %t, %t", name, is, isNot, c.is, c.isNot)
 		}
 	}

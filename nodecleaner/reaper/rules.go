@@ -27,7 +27,7 @@ var eligibleChecks = []check{
 	{"E3", "no annotation " + cluster.AnnotationKeep, isKept},
 	{"E4", "it has a provider ID", hasNoProviderID},
 	{"E5", "its instance was seen alive in a managed node group, by this agent or by one that wrote the group on the Node", wasNeverSeen},
-	{"E7", "its provider ID is its own: no other Node carries it, and nothing else speaks against it", hasFalseID},
+	{"E7", "its machine was the instance of its provider ID: no other Node carries the ID, and no witness tells of another machine", hasFalseID},
 	{"N5", "it is not being deleted already: finalizers are other people's", isLeaving},
 }
 
@@ -83,7 +83,9 @@ type liveCheck struct {
 
 var liveChecks = []liveCheck{
 	{"N1", "the live Node is the one that was decided on (UID)", func(n cluster.Node, d Deletion) bool { return n.UID != d.UID }},
-	{"N2", "its provider ID has not changed", func(n cluster.Node, d Deletion) bool { return n.ProviderID != d.ProviderID }},
+	{"N2", "its provider ID and the boot ID of its machine have not changed", func(n cluster.Node, d Deletion) bool {
+		return n.ProviderID != d.ProviderID || n.BootID != d.BootID
+	}},
 	{"N3", "it is not Ready again, not kept and not of the control plane meanwhile", func(n cluster.Node, _ Deletion) bool {
 		return n.Ready == cluster.StatusTrue || n.ControlPlane || n.Annotations[cluster.AnnotationKeep] != ""
 	}},

@@ -285,8 +285,8 @@ func (m *Memory) learn(in Input, v *view, nodes []cluster.Node) {
 		present[id] = true
 		m.rebuild(n, id, v)
 		m.remember(n, v, sent[id])
-		m.recognize(n, v)
 		m.miss(id, v)
+		m.recognize(n, in, v)
 	}
 	maps.DeleteFunc(m.Seen, func(id cluster.InstanceID, r Record) bool {
 		return !present[id] && in.Now.Sub(r.Last) > forgetAfter
@@ -306,7 +306,7 @@ func (m *Memory) dateReads(v *view) {
 }
 
 // rebuild restores a record of an earlier leader or of a lost file from the Node's
-// annotation: it names the group in which an agent once saw the Node's instance live.
+// annotations: the group in which an agent once saw the Node's instance live, and its machine's boot ID then.
 func (m *Memory) rebuild(n cluster.Node, id cluster.InstanceID, v *view) {
 	home := v.groups[cluster.GroupID(n.Annotations[cluster.AnnotationGroup])]
 	if id == "" || home == nil {
@@ -319,7 +319,7 @@ func (m *Memory) rebuild(n cluster.Node, id cluster.InstanceID, v *view) {
 			r.Account = home.Quota
 		}
 	}
-	r.Late = false
+	r.Late, r.BootID = false, cmp.Or(r.BootID, n.Annotations[cluster.AnnotationBoot])
 	m.Seen[id] = r
 }
 
@@ -340,19 +340,6 @@ func (m *Memory) remember(n cluster.Node, v *view, sent bool) {
 	default:
 		return
 	}
-	m.Seen[id] = r
-}
-
-// recognize stores the system UUID of a Node that is Ready while its instance is listed alive. The first one stays: it
-// was there before anybody could take its provider ID.
-func (m *Memory) recognize(n cluster.Node, v *view) {
-	id := machine(n.ProviderID)
-	r, ok := m.Seen[id]
-	f, listed := v.instances[id]
-	if !ok || r.SystemUUID != "" || n.SystemUUID == "" || n.Ready != cluster.StatusTrue || !listed || f.instance.Phase != cluster.PhaseRunning || f.group.Stale != "" {
-		return
-	}
-	r.SystemUUID = n.SystemUUID
 	m.Seen[id] = r
 }
 

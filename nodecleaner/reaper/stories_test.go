@@ -171,7 +171,7 @@ var stories = []story{
 		w.lose(0)
 		w.vanish(0)
 		w.pass(5 * time.Minute)
-		w.node(0).LeaseRenewed = w.in.Now
+		w.renewed["n00"] = w.in.Now
 		w.pass(6 * time.Minute)
 	}, "", "L2"},
 	{"L3 no taint", func(w *world) { w.lose(0); w.node(0).Taints = nil; w.vanish(0); w.pass(time.Hour) }, "", "L3"},
@@ -312,6 +312,7 @@ var stories = []story{
 			w.in.Groups[0].Instances[n].ID = cluster.InstanceID(w.node(n).ProviderID)
 		}
 		w.in.Groups[0].Instances[0].Created = noon.Add(-10 * time.Minute)
+		w.node(0).Created = noon.Add(-10 * time.Minute)
 		w.pass(10 * time.Second)
 		w.lose(0)
 		w.in.Groups[0].Instances = w.in.Groups[0].Instances[1:]
@@ -523,7 +524,7 @@ var stories = []story{
 		w.phase(0, cluster.PhaseGone)
 		for range 30 { // another machine uses the Node under its old provider ID
 			w.pass(10 * time.Second)
-			w.node(0).LeaseRenewed = w.in.Now
+			w.renewed["n00"] = w.in.Now
 		}
 	}, "", "L2"},
 	{"E2 own without provider ID", func(w *world) {
@@ -555,14 +556,14 @@ var stories = []story{
 	{"L2 the Lease is older than the absence and younger than the grace", func(w *world) {
 		w.lose(0)
 		w.pass(9 * time.Minute)
-		w.node(0).LeaseRenewed = w.in.Now
+		w.renewed["n00"] = w.in.Now
 		w.vanish(0)
 		w.pass(5 * time.Minute)
 	}, "", "L2"},
 	{"L2 the Lease ended with the machine", func(w *world) {
 		w.policy.SentGrace = 5 * time.Minute
 		w.lose(0)
-		w.node(0).LeaseRenewed = noon.Add(5 * time.Second)
+		w.renewed["n00"] = noon.Add(5 * time.Second)
 		w.phase(0, cluster.PhaseGone)
 		w.pass(80 * time.Second)
 	}, "n00:G3", ""},
@@ -856,7 +857,7 @@ func init() {
 		}, "n00:G3", ""},
 		{"L2 the stamp is of the future and stands still", func(w *world) {
 			w.lose(0)
-			w.node(0).LeaseRenewed = noon.Add(1000 * time.Hour)
+			w.renewed["n00"] = noon.Add(1000 * time.Hour)
 			w.vanish(0)
 			w.pass(12 * time.Minute)
 		}, "n00:G4", ""},
@@ -864,7 +865,7 @@ func init() {
 			w.lose(0)
 			w.vanish(0)
 			for n := range 360 {
-				w.node(0).LeaseRenewed = noon.Add(time.Duration(n)*10*time.Second - 1000*time.Hour)
+				w.renewed["n00"] = noon.Add(time.Duration(n)*10*time.Second - 1000*time.Hour)
 				w.pass(10 * time.Second)
 			}
 		}, "", "L2"},

@@ -54,7 +54,7 @@ func podWishes(a map[string]string) *cluster.PodWishes {
 	return &w
 }
 
-// Node converts a Node. Pods, VolumeLimits and LeaseRenewed are not known here.
+// Node converts a Node. Pods and VolumeLimits are not known here.
 func Node(n *corev1.Node) cluster.Node {
 	out := cluster.Node{
 		Name:           cluster.NodeName(n.Name),

@@ -142,7 +142,7 @@ func stripVolume(v *corev1.PersistentVolume) {
 func stripNode(n *corev1.Node) {
 	delay := "" // the first of them is told, and the others say no more
 	for _, key := range slices.Sorted(maps.Keys(n.Annotations)) {
-		if key != cluster.AnnotationGroup && !decidesOfNode(key) || delay != "" && strings.HasPrefix(key, cluster.AnnotationDelay) {
+		if key != cluster.AnnotationGroup && key != cluster.AnnotationBoot && !decidesOfNode(key) || delay != "" && strings.HasPrefix(key, cluster.AnnotationDelay) {
 			delete(n.Annotations, key)
 		} else if strings.HasPrefix(key, cluster.AnnotationDelay) {
 			delay = key
@@ -155,7 +155,7 @@ func stripNode(n *corev1.Node) {
 		KubeletVersion: unique.Make(clip(i.KubeletVersion)).Value()} // one text for all Nodes of a version
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady || c.Status == corev1.ConditionTrue {
-			st.Conditions = append(st.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+			st.Conditions = append(st.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime, LastHeartbeatTime: c.LastHeartbeatTime})
 		}
 	}
 	n.Status = st

@@ -77,6 +77,7 @@ func (s *stolen) nodeForms() []attack {
 		{name: "cordon of two lines", try: touches("ready", annotate("autoscaler-agent/cordoned", "2026-11-27T12:00:00Z D10\nx")), says: "a time and a rule"},
 		{name: "group of no name", try: touches("ready", annotate(group, "")), says: "the name of a node group"},
 		{name: "group of a very long name", try: touches("ready", annotate(group, strings.Repeat("x", 513))), says: "the name of a node group"},
+		{name: "boot ID of any text", try: touches("ready", annotate("autoscaler-agent/boot-id", "a b")), says: "a boot ID"},
 		{name: "group of two lines", try: touches("ready", annotate(group, "workers\nothers")), says: "the name of a node group"},
 	}
 	for _, key := range []string{"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "node.cloudprovider.kubernetes.io/shutdown", "node.kubernetes.io/unschedulable"} {

@@ -476,6 +476,7 @@ func (s *stolen) honest(t *testing.T) {
 		"cordon beside the mark of another":     touches("marked", func(n *corev1.Node) { n.Spec.Unschedulable = true }),
 		"cordon by no rule":                     touches("ready", annotate("autoscaler-agent/cordoned", "2026-11-27T12:00:00Z")),
 		"group of a Node":                       touches("ready", annotate("autoscaler-agent/group", "kube-system/Workers of zone a (größer)")),
+		"boot ID of a Node's machine":           touches("ready", annotate("autoscaler-agent/boot-id", "0b7c6a5e-2c1f-4f0e-9a53-6f1d6d0a8a11")),
 		"its Lease":                             can(leaseNamed("autoscaler-agent")),
 		"its Lease with what outlives a leader": can(func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoordinationV1().Leases("kube-system").Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "autoscaler-agent",
