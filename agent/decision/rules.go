@@ -129,6 +129,8 @@ var Rules = []Rule{
 	{RuleStarting, Debug, "a node has joined, and a taint, or a label, a resource or a volume limit that it lacks, sets it apart from its group's machines: that is passing, and pods count on the node", "", "", ""},
 	{RuleNeverStarted, Info, "a node has not become in its time what its group's machines are: what it shows is the truth",
 		"%s has not become what its group's nodes are", "", "autoscaler-agent explain node names what has not passed or has not come. Look at what takes the taint off, or sets the label, on the nodes of the group."},
+	{RuleLostNode, Info, "an instance has had no Node since it was one (or since this agent has looked): it may become one again within its provision time, and is ended after that",
+		"%s has lost its Node", "", "Where the Node was deleted by hand, restart the kubelet of the machine to have it register, or end the machine."},
 
 	{RuleUnneeded, ByAction, "the node's pods have room elsewhere, for long enough", "", "", ""},
 	{RuleUnready, ByAction, "the node has not been Ready for long enough", "", "", ""},
@@ -235,6 +237,7 @@ const (
 	RuleShort        = "I5"
 	RuleStarting     = "I6"
 	RuleNeverStarted = "I7"
+	RuleLostNode     = "I8"
 
 	RuleUnneeded    = "D1"
 	RuleUnready     = "D2"

@@ -64,7 +64,7 @@ func TestAMachineThatNobodyOrderedNeverJoins(t *testing.T) {
 		in := cluster.Instance{ID: "i-late", Member: true, Phase: cluster.PhaseRunning, Created: s.Now.Add(-16 * time.Minute), Source: cluster.Spec{"image": "new"}}
 		c.change(&s, &in)
 		s.Groups[0].Instances, s.Groups[0].Target = append(s.Groups[0].Instances, in), 4
-		d := begun(&s, &decision.Memory{}, &p)
+		d := begun(&s, &decision.Memory{Unregistered: map[cluster.InstanceID]time.Time{in.ID: in.Created}}, &p)
 		if halted := d.Halted(0); (halted != "") != c.halt || c.halt && !strings.Contains(halted, "i-late") {
 			t.Errorf("%s: halted %q", name, halted)
 		}

@@ -24,7 +24,11 @@ func dead(change func(s *cluster.Snapshot, p *decision.Policy)) *round.State {
 	}}
 	p := decision.Policy{FreshFor: time.Minute, OKTotalUnready: 3, MaxTotalUnreadyPercent: 45, MaxEmptyAtOnce: 10, MaxNodeProvisionTime: 15 * time.Minute}
 	change(&s, &p)
-	w := round.New(new(round.Cache), &s, &decision.Memory{}, &p)
+	seen := make(map[cluster.InstanceID]time.Time)
+	for _, in := range s.Groups[0].Instances {
+		seen[in.ID] = in.Created
+	}
+	w := round.New(new(round.Cache), &s, &decision.Memory{Unregistered: seen}, &p)
 	w.Index()
 	w.Account()
 	w.Health()

@@ -131,18 +131,19 @@ func (w *State) accountInstances(g *Group) {
 			w.instanceFailed(g, in)
 			continue
 		}
-		since := in.Created
-		if since.IsZero() {
+		since, seen := w.Memory.Unregistered[in.ID]
+		if !seen { // also one that has been a Node: its time to become one again begins when the Node went
 			since = w.Now
-			if seen, ok := w.Memory.Unregistered[in.ID]; ok {
-				since = seen
-			}
 		}
 		Set(&w.Next.Unregistered, in.ID, since)
-		if due := since.Add(patience); !w.Reached(due) {
+		due, lost := since.Add(patience), lostNode(in, since)
+		if lost {
+			w.instanceLost(g, in, since, due)
+		}
+		if !w.Reached(due) {
 			g.Upcoming++
 			w.WakeAt(due)
-		} else {
+		} else if !lost {
 			w.instanceLate(g, in, due)
 		}
 	}

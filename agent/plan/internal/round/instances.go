@@ -8,7 +8,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
-// Reapable is an instance that never became a Node and should be terminated.
+// Reapable is an instance that is no Node and should be terminated.
 type Reapable struct {
 	Instance *cluster.Instance
 	Rule     string
@@ -32,6 +32,24 @@ func (w *State) instanceLate(g *Group, in *cluster.Instance, due time.Time) {
 	text := fmt.Sprintf("%s has not become a Node by %s; look at its console log and at the join token", in.ID, Stamp(due))
 	g.failed = append(g.failed, cluster.Failure{Cause: cluster.CauseNoJoin, Text: text, At: due})
 	g.Reapable = append(g.Reapable, Reapable{in, decision.RuleNoJoin, text})
+}
+
+// seenWithin is how long after its start the agent sees a new instance at the latest, where it is at work.
+const seenWithin = time.Minute
+
+// lostNode tells an instance whose Node is gone: it was no new one when it was first seen without.
+func lostNode(in *cluster.Instance, since time.Time) bool {
+	return !in.Created.IsZero() && since.Sub(in.Created) > seenWithin
+}
+
+// instanceLost tells of an instance whose Node is gone. That its group starts no machines does not follow from it.
+func (w *State) instanceLost(g *Group, in *cluster.Instance, since, due time.Time) {
+	text := fmt.Sprintf("%s has had no Node since %s: its Node was deleted, or nobody looked before; a restart of its kubelet registers it again", in.ID, Stamp(since))
+	if w.Reached(due) {
+		g.Reapable = append(g.Reapable, Reapable{in, decision.RuleLostNode, text})
+		return
+	}
+	w.Held("instance", string(in.ID), decision.RuleLostNode, "%s; its machine ends after %s", text, Stamp(due))
 }
 
 // Drift is in what the machines of a group differ from what it would start today: cluster.Drift.
