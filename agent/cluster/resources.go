@@ -73,6 +73,16 @@ func (r Resources) Times(n int64) Resources {
 	return out
 }
 
+// HugePages are the bytes of huge pages of every size.
+func (r Resources) HugePages() (bytes int64) {
+	for name, n := range r.Extended {
+		if strings.HasPrefix(name, "hugepages-") {
+			bytes += n
+		}
+	}
+	return bytes
+}
+
 // Reservation is what a kubelet keeps back from a machine's capacity. The agent
 // generates the kubelet configuration, so it knows these values exactly
 // (DESIGN 4.2).
@@ -88,7 +98,8 @@ type Reservation struct {
 
 // Allocatable is what the kubelet will report as Node.status.allocatable for a
 // machine of the given capacity: capacity - kubeReserved - systemReserved -
-// evictionHard, never below zero, with pods = MaxPods.
+// evictionHard, never below zero, with pods = MaxPods. The kubelet takes huge pages out of
+// allocatable memory (pkg/kubelet/nodestatus).
 func (v Reservation) Allocatable(capacity Resources) Resources {
 	out := capacity.Sub(v.Kube).Sub(v.System).Sub(v.Eviction)
 	if v.Eviction.EphemeralStorage == 0 {
@@ -98,7 +109,7 @@ func (v Reservation) Allocatable(capacity Resources) Resources {
 		out.EphemeralStorage -= int64(float64(capacity.EphemeralStorage) * float64(share))
 	}
 	out.MilliCPU = max(out.MilliCPU, 0)
-	out.Memory = max(out.Memory, 0)
+	out.Memory = max(out.Memory-capacity.HugePages(), 0)
 	out.EphemeralStorage = max(out.EphemeralStorage, 0)
 	out.Pods = v.MaxPods
 	return out

@@ -16,3 +16,18 @@ func TestAllocatableAsTheKubelet(t *testing.T) {
 		}
 	}
 }
+
+// TestHugePagesAreNoMemory: 2 GiB of pages of 2 MiB and one page of 1 GiB are not left for other pods.
+func TestHugePagesAreNoMemory(t *testing.T) {
+	v := Reservation{Kube: Resources{Memory: 1 << 30}}
+	for _, c := range []struct{ memory, small, large, want int64 }{
+		{16 << 30, 2 << 30, 1 << 30, 12 << 30},
+		{16 << 30, 0, 0, 15 << 30},
+		{2 << 30, 2 << 30, 0, 0},
+	} {
+		got := v.Allocatable(Resources{Memory: c.memory, Extended: map[string]int64{"hugepages-2Mi": c.small, "hugepages-1Gi": c.large, "example.com/hugepages-2Mi": 7}})
+		if got.Memory != c.want || got.Extended["hugepages-2Mi"] != c.small {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+}

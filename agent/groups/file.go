@@ -207,7 +207,7 @@ func (t *Template) applyCapacity(to *cluster.Template, r cluster.Reservation) {
 	}
 	// What a kubelet keeps back does not depend on how much there is.
 	a.MilliCPU = max(a.MilliCPU+c.MilliCPU-before.MilliCPU, 0)
-	a.Memory = max(a.Memory+c.Memory-before.Memory, 0)
+	a.Memory = max(a.Memory+c.Memory-before.Memory-c.HugePages()+before.HugePages(), 0)
 	a.EphemeralStorage = max(a.EphemeralStorage+c.EphemeralStorage-before.EphemeralStorage, 0)
 	for name, n := range t.Capacity {
 		if _, extended := c.Extended[name]; extended {

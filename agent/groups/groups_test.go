@@ -130,6 +130,20 @@ func TestTemplateThatTheCloudCannotDescribe(t *testing.T) {
 	}
 }
 
+// TestHugePagesAreNoMemory: what groups.yaml adds in huge pages is taken from the memory that the cloud's template has.
+func TestHugePagesAreNoMemory(t *testing.T) {
+	f, err := Parse([]byte("groups: {w: {template: {capacity: {hugepages-2Mi: 3Gi}}}}"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := map[string]int64{"hugepages-2Mi": 1 << 30}
+	g := []cluster.NodeGroup{{ID: "w", Template: cluster.Template{Capacity: cluster.Resources{Memory: 16 << 30, Extended: pages}, Allocatable: cluster.Resources{Memory: 14 << 30, Extended: pages}}}}
+	f.Apply(g, cluster.Reservation{})
+	if a := g[0].Template.Allocatable; a.Memory != 12<<30 || a.Extended["hugepages-2Mi"] != 3<<30 {
+		t.Errorf("%+v", a)
+	}
+}
+
 func TestSchedules(t *testing.T) {
 	const form = "Mon 2006-01-02 15:04"
 	for _, c := range []struct{ schedule, now, open, next string }{

@@ -77,6 +77,7 @@ func TestASGTemplates(t *testing.T) {
 		"k8s.io/cluster-autoscaler/node-template/taint/nvidia.com/gpu":   "present:NoSchedule",
 		"k8s.io/cluster-autoscaler/node-template/resources/example/disk": "3",
 	})
+	w.put(t, aws.Group{Name: "pages", Max: 2}, map[string]string{"k8s.io/cluster-autoscaler/node-template/resources/hugepages-2Mi": "2Gi"})
 	w.put(t, aws.Group{Name: "mixed", Max: 2, Overrides: []aws.Override{{InstanceType: "m5.xlarge"}, {InstanceType: "c5.xlarge"}}}, nil)
 	w.put(t, aws.Group{Name: "asked", Max: 2, Overrides: []aws.Override{{Requirements: &aws.Requirements{
 		MinVCPU: 4, MaxVCPU: 4, MinMemoryMiB: 16384, MaxMemoryMiB: 16384, Allowed: []string{"m5.*"}}}}}, nil)
@@ -90,6 +91,9 @@ func TestASGTemplates(t *testing.T) {
 	}
 	if a, want := m5.Allocatable, reservation.Allocatable(m5.Capacity); a.MilliCPU != 1930 || a.Memory != memory-600<<20 || a.EphemeralStorage != want.EphemeralStorage {
 		t.Errorf("allocatable %+v", a)
+	}
+	if pages := got["pages"].Template; pages.Allocatable.Memory != m5.Allocatable.Memory-2<<30 || pages.Allocatable.Extended["hugepages-2Mi"] != 2<<30 {
+		t.Errorf("2Gi of huge pages leave %+v of %+v", pages.Allocatable, m5.Allocatable)
 	}
 	for name, value := range map[string]string{"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
 		"node.kubernetes.io/instance-type": "m5.large", "topology.kubernetes.io/region": "us-east-1"} {
