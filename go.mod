@@ -31,7 +31,12 @@ require github.com/aws/aws-sdk-go-v2/service/ssm v1.79.3
 
 require github.com/robfig/cron/v3 v3.0.1
 
-require github.com/aws/aws-sdk-go-v2/service/pricing v1.49.4
+require (
+	github.com/aws/aws-sdk-go-v2/service/pricing v1.49.4
+	gopkg.in/gcfg.v1 v1.2.3
+)
+
+require gopkg.in/warnings.v0 v0.1.2 // indirect
 
 require (
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.14 // indirect

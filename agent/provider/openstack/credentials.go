@@ -1,17 +1,19 @@
 package openstack
 
 import (
-	"bufio"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2"
 	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
+	"gopkg.in/gcfg.v1"
+	"gopkg.in/gcfg.v1/types"
 )
 
 // access is everything that a login needs.
@@ -34,14 +36,16 @@ func find(c Config, env func(string) string) (access, error) {
 	case cloud != "":
 		a, err = fromCloudsYAML(cloud, env("OS_CLIENT_CONFIG_FILE"))
 	default:
-		a, err = fromValues(fromEnvironment(env))
-		a.source = "the OS_* variables"
+		a, err = fromEnvironment(env)
 	}
 	if err != nil {
 		return a, err
 	}
 	a.endpoint.Region = first(c.Region, a.endpoint.Region)
 	a.auth.AllowReauth = true
+	if a.auth.ApplicationCredentialID != "" || a.auth.ApplicationCredentialName != "" {
+		a.auth.Password, a.auth.TokenID = "", "" // gophercloud would log in with these, without a project
+	}
 	return a, nil
 }
 
@@ -71,158 +75,136 @@ func fromCloudsYAML(name, file string) (access, error) {
 	return access{auth: auth, endpoint: endpoint, tls: tlsConfig, source: fmt.Sprintf("cloud %q of %s", name, source)}, nil
 }
 
-// values are credentials by the names of the cloud-config file.
-type values map[string]string
+// settings are credentials by the keys of the [Global] section of the cloud-config file that the Kubernetes cloud
+// provider defines, and by the OS_* variables of python-openstackclient that mean the same: the first that is set counts.
+type settings struct {
+	AuthURL                     string `gcfg:"auth-url" env:"OS_AUTH_URL"`
+	Username                    string `gcfg:"username" env:"OS_USERNAME"`
+	UserID                      string `gcfg:"user-id" env:"OS_USER_ID,OS_USERID"`
+	Password                    string `gcfg:"password" env:"OS_PASSWORD"`
+	ProjectID                   string `gcfg:"tenant-id" env:"OS_PROJECT_ID,OS_TENANT_ID"`
+	ProjectName                 string `gcfg:"tenant-name" env:"OS_PROJECT_NAME,OS_TENANT_NAME"`
+	DomainID                    string `gcfg:"domain-id" env:"OS_DOMAIN_ID"`
+	DomainName                  string `gcfg:"domain-name" env:"OS_DOMAIN_NAME"`
+	UserDomainID                string `gcfg:"user-domain-id" env:"OS_USER_DOMAIN_ID"`
+	UserDomainName              string `gcfg:"user-domain-name" env:"OS_USER_DOMAIN_NAME"`
+	ProjectDomainID             string `gcfg:"tenant-domain-id" env:"OS_PROJECT_DOMAIN_ID"`
+	ProjectDomainName           string `gcfg:"tenant-domain-name" env:"OS_PROJECT_DOMAIN_NAME"`
+	TrustID                     string `gcfg:"trust-id" env:"OS_TRUST_ID"`
+	ApplicationCredentialID     string `gcfg:"application-credential-id" env:"OS_APPLICATION_CREDENTIAL_ID"`
+	ApplicationCredentialName   string `gcfg:"application-credential-name" env:"OS_APPLICATION_CREDENTIAL_NAME"`
+	ApplicationCredentialSecret string `gcfg:"application-credential-secret" env:"OS_APPLICATION_CREDENTIAL_SECRET"`
+	Region                      string `gcfg:"region" env:"OS_REGION_NAME"`
+	EndpointType                string `gcfg:"os-endpoint-type" env:"OS_INTERFACE,OS_ENDPOINT_TYPE"`
+	CAFile                      string `gcfg:"ca-file" env:"OS_CACERT"`
+	Insecure                    bool   `gcfg:"tls-insecure" env:"OS_INSECURE"`
+	// These send on to a clouds.yaml.
+	UseClouds  bool   `gcfg:"use-clouds"`
+	CloudsFile string `gcfg:"clouds-file"`
+	Cloud      string `gcfg:"cloud"`
+}
 
-// variables are the OS_* variables of python-openstackclient by the key of the
-// cloud-config file that means the same; the first that is set counts.
-var variables = []struct {
-	key   string
-	names []string
-}{
-	{"auth-url", []string{"OS_AUTH_URL"}},
-	{"username", []string{"OS_USERNAME"}},
-	{"user-id", []string{"OS_USER_ID", "OS_USERID"}},
-	{"password", []string{"OS_PASSWORD"}},
-	{"tenant-id", []string{"OS_PROJECT_ID", "OS_TENANT_ID"}},
-	{"tenant-name", []string{"OS_PROJECT_NAME", "OS_TENANT_NAME"}},
-	{"domain-id", []string{"OS_DOMAIN_ID"}},
-	{"domain-name", []string{"OS_DOMAIN_NAME"}},
-	{"user-domain-id", []string{"OS_USER_DOMAIN_ID"}},
-	{"user-domain-name", []string{"OS_USER_DOMAIN_NAME"}},
-	{"tenant-domain-id", []string{"OS_PROJECT_DOMAIN_ID"}},
-	{"tenant-domain-name", []string{"OS_PROJECT_DOMAIN_NAME"}},
-	{"trust-id", []string{"OS_TRUST_ID"}},
-	{"application-credential-id", []string{"OS_APPLICATION_CREDENTIAL_ID"}},
-	{"application-credential-name", []string{"OS_APPLICATION_CREDENTIAL_NAME"}},
-	{"application-credential-secret", []string{"OS_APPLICATION_CREDENTIAL_SECRET"}},
-	{"region", []string{"OS_REGION_NAME"}},
-	{"os-endpoint-type", []string{"OS_INTERFACE", "OS_ENDPOINT_TYPE"}},
-	{"ca-file", []string{"OS_CACERT"}},
-	{"tls-insecure", []string{"OS_INSECURE"}},
+// variables are the OS_* variables of a field of settings.
+func variables(f reflect.StructField) []string {
+	return strings.FieldsFunc(f.Tag.Get("env"), func(r rune) bool { return r == ',' })
 }
 
 // Variables lists the OS_* variables that are read, in the order in which they are
 // documented.
 func Variables() []string {
 	out := []string{"OS_CLOUD", "OS_CLIENT_CONFIG_FILE"}
-	for _, v := range variables {
-		out = append(out, v.names...)
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[settings]()) {
+		out = append(out, variables(f)...)
 	}
 	return out
 }
 
-func fromEnvironment(env func(string) string) values {
-	v := values{}
-	for _, known := range variables {
-		for _, name := range known.names {
-			if value := env(name); value != "" && v[known.key] == "" {
-				v[known.key] = value
+func fromEnvironment(env func(string) string) (access, error) {
+	var s settings
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[settings]()) {
+		for _, name := range slices.Backward(variables(f)) {
+			value, field := env(name), reflect.ValueOf(&s).Elem().FieldByIndex(f.Index)
+			switch {
+			case value == "":
+			case f.Type.Kind() == reflect.Bool:
+				on, err := types.ParseBool(value)
+				if err != nil {
+					return access{}, fmt.Errorf("%s: %q is neither true nor false", name, value)
+				}
+				field.SetBool(on)
+			default:
+				field.SetString(value)
 			}
 		}
 	}
-	return v
+	a, err := s.access()
+	a.source = "the OS_* variables"
+	return a, err
 }
 
-// fromCloudConfig reads the [Global] section of a file in the form that the Kubernetes
-// cloud provider defines. "use-clouds" sends on to a clouds.yaml.
+// fromCloudConfig reads the [Global] section of a file as the Kubernetes cloud provider does: keys and sections that
+// are not of settings are other programs'. No error of gcfg repeats more than one character of a text.
 func fromCloudConfig(path, cloud string) (access, error) {
-	v, err := readCloudConfig(path)
-	if err != nil {
-		return access{}, err
+	var file struct{ Global settings }
+	if err := gcfg.FatalOnly(gcfg.ReadFileInto(&file, path)); err != nil {
+		return access{}, fmt.Errorf("%s: %w", path, err)
 	}
-	if use, _ := strconv.ParseBool(v["use-clouds"]); use {
-		a, err := fromCloudsYAML(first(v["cloud"], cloud), v["clouds-file"])
-		if err != nil {
-			err = fmt.Errorf("%s: %w", path, err)
-		}
-		return a, err
+	var a access
+	var err error
+	switch {
+	case file.Global == settings{}:
+		err = errors.New("there is no [Global] section, or it is empty")
+	case file.Global.UseClouds:
+		a, err = fromCloudsYAML(first(file.Global.Cloud, cloud), file.Global.CloudsFile)
+	default:
+		a, err = file.Global.access()
+		a.source = path
 	}
-	a, err := fromValues(v)
-	a.source = path
 	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	return a, err
 }
 
-func readCloudConfig(path string) (values, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	v, section, line := values{}, "", 0
-	scan := bufio.NewScanner(f)
-	for scan.Scan() {
-		line++
-		text := strings.TrimSpace(scan.Text())
-		switch {
-		case text == "" || text[0] == '#' || text[0] == ';':
-		case text[0] == '[':
-			section = strings.ToLower(strings.Trim(text, "[] \t"))
-		case section == "global":
-			key, value, ok := strings.Cut(text, "=")
-			if !ok {
-				return nil, fmt.Errorf("%s line %d: write key=value", path, line) // the line may hold a secret
-			}
-			v[strings.ToLower(strings.TrimSpace(key))] = unquote(strings.TrimSpace(value))
-		}
-	}
-	if err := scan.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(v) == 0 {
-		return nil, fmt.Errorf("%s: there is no [Global] section, or it is empty", path)
-	}
-	return v, nil
-}
-
-// unquote takes a value out of the double quotes that gcfg allows.
-func unquote(s string) string {
-	if len(s) < 2 || s[0] != '"' || s[len(s)-1] != '"' {
-		return s
-	}
-	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(s[1 : len(s)-1])
-}
-
-func fromValues(v values) (access, error) {
-	if v["auth-url"] == "" {
+func (v settings) access() (access, error) {
+	if v.AuthURL == "" {
 		return access{}, errors.New("there is no auth URL")
+	}
+	endpoints, err := availability(v.EndpointType)
+	if err != nil {
+		return access{}, err
 	}
 	a := access{
 		auth: gophercloud.AuthOptions{
-			IdentityEndpoint: v["auth-url"],
-			UserID:           v["user-id"], Username: v["username"], Password: v["password"],
-			ApplicationCredentialID: v["application-credential-id"], ApplicationCredentialName: v["application-credential-name"],
-			ApplicationCredentialSecret: v["application-credential-secret"],
+			IdentityEndpoint: v.AuthURL, UserID: v.UserID, Username: v.Username, Password: v.Password,
+			ApplicationCredentialID: v.ApplicationCredentialID, ApplicationCredentialName: v.ApplicationCredentialName,
+			ApplicationCredentialSecret: v.ApplicationCredentialSecret,
 		},
-		endpoint: gophercloud.EndpointOpts{Region: v["region"], Availability: availability(v["os-endpoint-type"])},
+		endpoint: gophercloud.EndpointOpts{Region: v.Region, Availability: endpoints},
 	}
 	// A user given by ID has no domain, and an application credential has its project.
-	if a.auth.UserID == "" && a.auth.ApplicationCredentialID == "" {
-		a.auth.DomainID = first(v["user-domain-id"], v["domain-id"])
+	if v.UserID == "" && v.ApplicationCredentialID == "" {
+		a.auth.DomainID = first(v.UserDomainID, v.DomainID)
 		if a.auth.DomainID == "" {
-			a.auth.DomainName = first(v["user-domain-name"], v["domain-name"])
+			a.auth.DomainName = first(v.UserDomainName, v.DomainName)
 		}
 	}
 	switch {
-	case a.auth.ApplicationCredentialID != "" || a.auth.ApplicationCredentialName != "":
-	case v["trust-id"] != "":
-		a.auth.Scope = &gophercloud.AuthScope{TrustID: v["trust-id"]}
-	case v["tenant-id"] != "":
-		a.auth.Scope = &gophercloud.AuthScope{ProjectID: v["tenant-id"]}
-	case v["tenant-name"] != "":
-		a.auth.Scope = &gophercloud.AuthScope{ProjectName: v["tenant-name"], DomainID: first(v["tenant-domain-id"], v["user-domain-id"], v["domain-id"])}
+	case v.ApplicationCredentialID != "" || v.ApplicationCredentialName != "":
+	case v.TrustID != "":
+		a.auth.Scope = &gophercloud.AuthScope{TrustID: v.TrustID}
+	case v.ProjectID != "":
+		a.auth.Scope = &gophercloud.AuthScope{ProjectID: v.ProjectID}
+	case v.ProjectName != "":
+		a.auth.Scope = &gophercloud.AuthScope{ProjectName: v.ProjectName, DomainID: first(v.ProjectDomainID, v.UserDomainID, v.DomainID)}
 		if a.auth.Scope.DomainID == "" {
-			a.auth.Scope.DomainName = first(v["tenant-domain-name"], v["user-domain-name"], v["domain-name"])
+			a.auth.Scope.DomainName = first(v.ProjectDomainName, v.UserDomainName, v.DomainName)
 		}
 	}
 	if err := complete(a.auth); err != nil {
 		return a, err
 	}
-	var err error
-	a.tls, err = trust(v["ca-file"], v["tls-insecure"])
+	a.tls, err = trust(v.CAFile, v.Insecure)
 	return a, err
 }
 
@@ -246,19 +228,20 @@ func complete(o gophercloud.AuthOptions) error {
 	return nil
 }
 
-func availability(s string) gophercloud.Availability {
+func availability(s string) (gophercloud.Availability, error) {
 	switch strings.TrimSuffix(s, "URL") {
 	case "internal":
-		return gophercloud.AvailabilityInternal
+		return gophercloud.AvailabilityInternal, nil
 	case "admin":
-		return gophercloud.AvailabilityAdmin
+		return gophercloud.AvailabilityAdmin, nil
+	case "", "public":
+		return gophercloud.AvailabilityPublic, nil
 	}
-	return gophercloud.AvailabilityPublic
+	return "", fmt.Errorf("os-endpoint-type (OS_INTERFACE): %q is none of public, internal and admin", s)
 }
 
 // trust is the TLS configuration for a CA file, nil for the system's own.
-func trust(file, insecure string) (*tls.Config, error) {
-	skip, _ := strconv.ParseBool(insecure)
+func trust(file string, skip bool) (*tls.Config, error) {
 	if file == "" && !skip {
 		return nil, nil
 	}

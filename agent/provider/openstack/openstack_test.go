@@ -51,6 +51,21 @@ region=IU
 [LoadBalancer]
 use-octavia=False
 `)
+	comments := write(t, "cloud-config", "\ufeff; the service's\n"+`[Global]
+auth-url = https://keystone/v3 ; version 3
+username = svc ; service user
+password = "p#w;d" # quoted
+tenant-name = two \
+lines
+domain-name="De\"fault"
+region = RegionOne # main site
+tls-insecure ; without a value
+kubelet-only = 1
+[LoadBalancer "a;b"]
+region = other
+[global]
+os-endpoint-type = internalURL
+`)
 	sends := write(t, "cloud-config", "[Global]\nuse-clouds=true\nclouds-file="+cloudsFile+"\ncloud=mine\n")
 	for _, c := range []struct {
 		name   string
@@ -73,6 +88,13 @@ use-octavia=False
 		{"cloud-config with a trust", Config{CloudConfig: magnum}, environment("OS_CLOUD", "mine"), func(a access) bool {
 			return a.auth.UserID == "uid" && a.auth.Password == `p"w=1` && a.auth.Scope.TrustID == "tid" && a.endpoint.Region == "IU" && a.auth.DomainID == ""
 		}},
+		{"cloud-config with comments", Config{CloudConfig: comments}, environment(), func(a access) bool {
+			return a.auth.IdentityEndpoint == "https://keystone/v3" && a.auth.Username == "svc" && a.auth.Password == "p#w;d" && a.auth.Scope.ProjectName == "two lines" &&
+				a.auth.DomainName == `De"fault` && a.endpoint.Region == "RegionOne" && a.tls.InsecureSkipVerify && a.endpoint.Availability == gophercloud.AvailabilityInternal
+		}},
+		{"an application credential beside a user", Config{}, environment("OS_AUTH_URL", "https://k", "OS_APPLICATION_CREDENTIAL_ID", "i", "OS_APPLICATION_CREDENTIAL_SECRET", "s", "OS_USERNAME", "u", "OS_PASSWORD", "p", "OS_INSECURE", "True"), func(a access) bool {
+			return a.auth.Password == "" && a.tls.InsecureSkipVerify
+		}},
 		{"cloud-config that sends on to clouds.yaml", Config{CloudConfig: sends}, environment(), func(a access) bool {
 			return a.auth.ApplicationCredentialID == "acid"
 		}},
@@ -87,7 +109,9 @@ use-octavia=False
 }
 
 func TestCredentialsThatLackSomethingAreNamed(t *testing.T) {
-	bad := write(t, "cloud-config", "[Global]\nauth-url=https://k\nsecret words\n")
+	global := func(text string) Config {
+		return Config{CloudConfig: write(t, "cloud-config", "[Global]\nauth-url=https://k\nusername=u\npassword=hush\ntenant-id=t\n"+text)}
+	}
 	for _, c := range []struct {
 		config Config
 		env    func(string) string
@@ -99,7 +123,16 @@ func TestCredentialsThatLackSomethingAreNamed(t *testing.T) {
 		{Config{}, environment("OS_AUTH_URL", "https://k", "OS_USERNAME", "u", "OS_PASSWORD", "hush"), "project"},
 		{Config{}, environment("OS_AUTH_URL", "https://k", "OS_APPLICATION_CREDENTIAL_ID", "u"), "secret"},
 		{Config{}, environment("OS_AUTH_URL", "https://k", "OS_CACERT", "/nowhere/ca.pem", "OS_APPLICATION_CREDENTIAL_ID", "u", "OS_APPLICATION_CREDENTIAL_SECRET", "hush"), "CA file"},
-		{Config{CloudConfig: bad}, environment(), "line 3"},
+		{global("secret words\n"), environment(), "cloud-config:6:8: expected '='"},
+		{global("tls-insecure = maybe\n"), environment(), `"tls-insecure"`},
+		{global("use-clouds = maybe\n"), environment(), `"use-clouds"`},
+		{global("password = \"secret words\n"), environment(), "cloud-config:6:12: string not terminated"},
+		{global("password = secret words\\ \n"), environment(), "unquoted '\\'"},
+		{global("region\n"), environment(), `"region"`},
+		{global("os-endpoint-type=intern\n"), environment(), `"intern" is none of`},
+		{Config{CloudConfig: write(t, "cloud-config", "[LoadBalancer]\nregion=a\n")}, environment(), "there is no [Global] section"},
+		{Config{CloudConfig: write(t, "cloud-config", "password=secret words\n")}, environment(), "expected section header"},
+		{Config{}, environment("OS_AUTH_URL", "https://k", "OS_INSECURE", "maybe"), "OS_INSECURE"},
 		{Config{CloudConfig: "/nowhere/cloud-config"}, environment(), "/nowhere"},
 		{Config{Cloud: "none"}, environment("OS_CLIENT_CONFIG_FILE", "/nowhere/clouds.yaml"), "/nowhere"},
 	} {

@@ -30,11 +30,15 @@ func TestNovaLogins(t *testing.T) {
     region_name: RegionOne
     auth_type: v3applicationcredential
     auth: {auth_url: %[1]s, application_credential_id: %[2]s, application_credential_secret: %[3]s}
+  left: # of another login
+    region_name: RegionOne
+    auth: {auth_url: %[1]s, application_credential_id: %[2]s, application_credential_secret: %[3]s, username: %[4]s, password: %[5]s,
+      project_id: 0a0a, project_name: %[6]s, domain_id: default, user_domain_name: Default}
   west:
     region_name: RegionTwo
     auth: {auth_url: %[1]s, username: %[4]s, password: %[5]s, project_name: %[6]s, user_domain_name: Default, project_domain_name: Default}
 `, w.AuthURL(), openstack.ApplicationID, openstack.ApplicationSecret, openstack.DemoUser, openstack.DemoPassword, openstack.DemoProject)
-	cloudConfig := file("cloud-config", "[Global]\nauth-url=%s\napplication-credential-id=%s\napplication-credential-secret=%s\nregion=RegionOne\n",
+	cloudConfig := file("cloud-config", "[Global]\nauth-url=%s\napplication-credential-id=%s\napplication-credential-secret=%s # of demo\nregion = RegionOne ; main site\n",
 		w.AuthURL(), openstack.ApplicationID, openstack.ApplicationSecret)
 	names := []string{"OS_CLOUD", "OS_CLIENT_CONFIG_FILE", "OS_AUTH_URL", "OS_REGION_NAME", "OS_APPLICATION_CREDENTIAL_ID", "OS_APPLICATION_CREDENTIAL_SECRET",
 		"OS_USERNAME", "OS_PASSWORD", "OS_PROJECT_NAME", "OS_USER_DOMAIN_NAME", "OS_PROJECT_DOMAIN_NAME"}
@@ -53,10 +57,11 @@ func TestNovaLogins(t *testing.T) {
 		"OS_CLOUD":                          {env: map[string]string{"OS_CLOUD": "west", "OS_CLIENT_CONFIG_FILE": cloudsYAML}, clouds: one},
 		"AUTOSCALER_OPENSTACK_CLOUD":        {access: openstackapi.Config{Cloud: "east"}, env: map[string]string{"OS_CLIENT_CONFIG_FILE": cloudsYAML}, clouds: one},
 		"AUTOSCALER_OPENSTACK_CLOUD_CONFIG": {access: openstackapi.Config{CloudConfig: cloudConfig}, clouds: one},
-		"two clouds":                        {env: map[string]string{"OS_CLIENT_CONFIG_FILE": cloudsYAML}, clouds: both},
-		"a wrong secret":                    {env: map[string]string{"OS_AUTH_URL": w.AuthURL(), "OS_APPLICATION_CREDENTIAL_ID": openstack.ApplicationID, "OS_APPLICATION_CREDENTIAL_SECRET": "x"}, clouds: one, fails: true, kind: provider.Denied},
-		"no such region":                    {access: openstackapi.Config{CloudConfig: cloudConfig}, clouds: []any{map[string]any{"name": "one", "region": "Nowhere"}, map[string]any{"name": "two"}}, fails: true, kind: provider.Invalid},
-		"no credentials":                    {clouds: one, fails: true, kind: provider.Invalid},
+		"an application credential beside the scope and the password of another login": {access: openstackapi.Config{Cloud: "left"}, env: map[string]string{"OS_CLIENT_CONFIG_FILE": cloudsYAML}, clouds: one},
+		"two clouds":     {env: map[string]string{"OS_CLIENT_CONFIG_FILE": cloudsYAML}, clouds: both},
+		"a wrong secret": {env: map[string]string{"OS_AUTH_URL": w.AuthURL(), "OS_APPLICATION_CREDENTIAL_ID": openstack.ApplicationID, "OS_APPLICATION_CREDENTIAL_SECRET": "x"}, clouds: one, fails: true, kind: provider.Denied},
+		"no such region": {access: openstackapi.Config{CloudConfig: cloudConfig}, clouds: []any{map[string]any{"name": "one", "region": "Nowhere"}, map[string]any{"name": "two"}}, fails: true, kind: provider.Invalid},
+		"no credentials": {clouds: one, fails: true, kind: provider.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, n := range names {
