@@ -262,7 +262,7 @@ func TestOwnMachineByItsID(t *testing.T) {
 }
 
 func restoring(client *fake.Clientset, lives bool) Restoring {
-	return Restoring{Client: kubetest.Client(client), Lives: func(context.Context, string) (bool, string) { return lives, "its instance is gone" }}
+	return Restoring{Client: kubetest.Client(client), Lives: func(context.Context, string, string) (bool, string) { return lives, "its instance is gone" }}
 }
 
 // TestRestore: what an operator wrote comes back on a fresh Node or on the one that is
@@ -273,7 +273,7 @@ func TestRestore(t *testing.T) {
 	s := &Service{deps: Deps{StateDir: dir}}
 	old := apiNode("n", id(0), corev1.ConditionUnknown)
 	old.Labels = map[string]string{"team": "blue", "kubernetes.io/hostname": "n", "topology.kubernetes.io/zone": "a"}
-	old.Annotations = map[string]string{"note": "mine", "csi.volume.kubernetes.io/nodeid": "{}", "autoscaler-agent/cordoned": "true"}
+	old.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "csi.volume.kubernetes.io/nodeid": "{}", "autoscaler-agent/cordoned": "true"}
 	old.Spec.Unschedulable = true // by the agent: it does not come back
 	old.Spec.PodCIDRs = []string{"10.244.1.0/24"}
 	old.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "blue", Effect: corev1.TaintEffectNoSchedule},
@@ -301,13 +301,13 @@ func TestRestore(t *testing.T) {
 		}
 	})
 	t.Run("its machine lives", func(t *testing.T) {
-		client := fake.NewClientset()
+		client := fake.NewClientset(kubeadmConfig("10.244.0.0/16"))
 		done, err := Restore(t.Context(), restoring(client, true), kept[0])
 		if err != nil || done.Action != "created" {
 			t.Fatalf("%+v %v", done, err)
 		}
 		n, _ := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
-		if n.Labels["team"] != "blue" || n.Labels["kubernetes.io/hostname"] != "n" || n.Annotations["note"] != "mine" || n.Annotations[annotationDeleted] != "" ||
+		if n.Labels["team"] != "blue" || n.Labels["kubernetes.io/hostname"] != "n" || n.Annotations["cluster-autoscaler.kubernetes.io/scale-down-disabled"] != "true" || n.Annotations[annotationDeleted] != "" ||
 			len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != "dedicated" || n.Spec.Unschedulable || n.Spec.ProviderID != string(id(0)) || len(n.Spec.PodCIDRs) != 1 {
 			t.Errorf("%+v %+v", n.ObjectMeta, n.Spec)
 		}

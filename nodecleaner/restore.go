@@ -6,17 +6,23 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
@@ -63,14 +69,19 @@ func Manifests(stateDir string) ([]Kept, error) {
 	return out, errors.Join(errs...)
 }
 
+// manifestMost is far more than the largest Node has in bytes.
+const manifestMost = 4 << 20
+
+// readKept reads one manifest. The agent's user owns the directory, and an administrator restores: the file is judged as
+// a stranger's.
 func readKept(file string) (Kept, error) {
 	var n corev1.Node
-	data, err := os.ReadFile(file)
+	data, err := readRegular(file, manifestMost)
 	if err == nil {
 		err = json.Unmarshal(data, &n)
 	}
-	if err == nil && n.Name == "" {
-		err = errors.New("it holds no Node")
+	if err == nil {
+		err = wellFormed(&n)
 	}
 	if err != nil {
 		return Kept{}, fmt.Errorf("read kept node %s: %w", file, err)
@@ -81,19 +92,60 @@ func readKept(file string) (Kept, error) {
 	k := Kept{Name: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, File: file, node: &n}
 	at, why, _ := strings.Cut(n.Annotations[annotationDeleted], " ")
 	if k.DeletedAt, err = time.Parse(time.RFC3339, at); err == nil {
-		k.Why = why
+		k.Why = strings.Map(func(r rune) rune {
+			if !unicode.IsPrint(r) {
+				return '?' // for the terminal of the administrator
+			}
+			return r
+		}, why)
 	} else if info, err := os.Stat(file); err == nil { // written by an older version
 		k.DeletedAt = info.ModTime()
 	}
 	return k, nil
 }
 
+// readRegular reads a regular file of bounded size: a pipe would never end.
+func readRegular(file string, most int64) ([]byte, error) {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return nil, fmt.Errorf("it is no regular file of at most %d bytes", most)
+	}
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// wellFormed checks each name of a manifest that is printed or restored.
+func wellFormed(n *corev1.Node) error {
+	if n.Name == "" {
+		return errors.New("it holds no Node")
+	}
+	if errs := validation.IsDNS1123Subdomain(n.Name); len(errs) > 0 {
+		return fmt.Errorf("%q is no name of a Node", n.Name)
+	}
+	if errs := validation.IsDNS1123Subdomain(string(n.UID)); len(errs) > 0 && n.UID != "" {
+		return fmt.Errorf("%q is no UID", n.UID)
+	}
+	for _, key := range slices.Concat(keys(n.Labels), keys(n.Annotations), taintKeys(n.Spec.Taints)) {
+		if errs := validation.IsQualifiedName(strings.ToLower(key)); len(errs) > 0 {
+			return fmt.Errorf("%q is no key of a label, an annotation or a taint", key)
+		}
+	}
+	return nil
+}
+
 // Restoring are the options of Restore.
 type Restoring struct {
 	Client *kube.Client
-	// Lives asks the cloud whether the Node's instance exists, and returns the reason if not.
+	// Lives asks the cloud whether the Node's instance exists under the Node's name, and returns the reason if not.
 	// It is called only if there is no such Node.
-	Lives func(ctx context.Context, providerID string) (bool, string)
+	Lives func(ctx context.Context, providerID, node string) (bool, string)
 	// Force creates a Node although its instance is not known to live. The rules may delete
 	// it again.
 	Force bool
@@ -111,11 +163,16 @@ type Restored struct {
 	Annotations []string `json:"annotations,omitempty"`
 	Taints      []string `json:"taints,omitempty"`
 	Cordoned    bool     `json:"cordoned,omitempty"`
+	// Refused are the labels and taints that a file of the agent's user gives no Node, and LeftOut the annotations and ranges
+	// that others write.
+	Refused []string `json:"refused,omitempty"`
+	LeftOut []string `json:"leftOut,omitempty"`
 }
 
-// Restore brings back the labels, annotations, taints and the cordon that operators had put
+// Restore brings back the labels, the agent's annotations, the taints and the cordon that operators had put
 // on a Node. If there is a Node of that name again, they are added to it; otherwise a fresh
-// Node object is created. Restore refuses to create the Node of a machine that is gone.
+// Node object is created. Restore refuses to create the Node of a machine that is gone, and to touch one of the control plane.
+// A thief of the agent's user can write the manifests: what no kubelet may give its own Node they do not give it either.
 func Restore(ctx context.Context, r Restoring, k Kept) (Restored, error) {
 	nodes := r.Client.CoreV1().Nodes()
 	for range deleteTries {
@@ -127,8 +184,10 @@ func Restore(ctx context.Context, r Restoring, k Kept) (Restored, error) {
 			return Restored{}, fmt.Errorf("restore node %s: %w", k.Name, err)
 		case string(live.UID) == k.UID:
 			return Restored{}, fmt.Errorf("restore node %s: it was never deleted (or its finalizers still keep it)", k.Name)
+		case cluster.IsControlPlane(live.Labels):
+			return Restored{}, fmt.Errorf("restore node %s: refused: it is a Node of the control plane, which the nodecleaner never deletes: %s is not its manifest", k.Name, k.File)
 		}
-		done := lay(live, k.node)
+		done := lay(live, k.node, false)
 		done.DryRun = r.DryRun
 		if done.Action == "unchanged" || r.DryRun {
 			return done, nil
@@ -147,21 +206,21 @@ func Restore(ctx context.Context, r Restoring, k Kept) (Restored, error) {
 // without one a kubelet registers again only after a restart (kubernetes/kubernetes#71398).
 func (r Restoring) create(ctx context.Context, k Kept) (Restored, error) {
 	if !r.Force {
-		if lives, why := r.Lives(ctx, k.ProviderID); !lives {
+		if lives, why := r.Lives(ctx, k.ProviderID, k.Name); !lives {
 			return Restored{}, fmt.Errorf("restore node %s: refused: %s (--force makes the Node object all the same)", k.Name, why)
 		}
 	}
 	old := k.node
-	fresh := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: old.Name, Labels: maps.Clone(old.Labels), Annotations: operators(old.Annotations, false)},
-		Spec: corev1.NodeSpec{ProviderID: old.Spec.ProviderID, Unschedulable: cordonedByOperator(old)}}
-	fresh.Spec.Taints = operatorTaints(old.Spec.Taints)
+	fresh := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: old.Name}, Spec: corev1.NodeSpec{ProviderID: old.Spec.ProviderID}}
+	done := lay(fresh, old, true)
+	done.Action, done.DryRun = "created", r.DryRun
 	if free, err := r.rangesFree(ctx, old.Spec.PodCIDRs); err != nil {
 		return Restored{}, fmt.Errorf("restore node %s: %w", k.Name, err)
 	} else if free {
-		fresh.Spec.PodCIDR, fresh.Spec.PodCIDRs = old.Spec.PodCIDR, old.Spec.PodCIDRs // what its pods have their addresses from
+		fresh.Spec.PodCIDR, fresh.Spec.PodCIDRs = old.Spec.PodCIDRs[0], old.Spec.PodCIDRs // what its pods have their addresses from
+	} else if len(old.Spec.PodCIDRs) > 0 {
+		done.LeftOut = append(done.LeftOut, "spec.podCIDRs")
 	}
-	done := Restored{Node: k.Name, Action: "created", DryRun: r.DryRun, Labels: keys(fresh.Labels), Annotations: keys(fresh.Annotations),
-		Taints: taintKeys(fresh.Spec.Taints), Cordoned: fresh.Spec.Unschedulable}
 	if r.DryRun {
 		return done, nil
 	}
@@ -171,26 +230,68 @@ func (r Restoring) create(ctx context.Context, k Kept) (Restored, error) {
 	return done, nil
 }
 
-// rangesFree reports that no other Node has one of the pod ranges.
+// rangesFree reports that the pod ranges are within kubeadm's pod network and touch no other Node's range.
 func (r Restoring) rangesFree(ctx context.Context, ranges []string) (bool, error) {
-	if len(ranges) == 0 {
-		return false, nil
+	var wanted []netip.Prefix
+	for _, text := range ranges {
+		p, err := netip.ParsePrefix(text)
+		if err != nil || p != p.Masked() {
+			return false, nil
+		}
+		wanted = append(wanted, p)
+	}
+	networks, err := r.podNetworks(ctx)
+	if len(wanted) == 0 || err != nil {
+		return false, err
+	}
+	for _, p := range wanted {
+		if !slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Bits() < p.Bits() && n.Contains(p.Addr()) }) {
+			return false, nil
+		}
 	}
 	list, err := r.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, err
 	}
 	for _, n := range list.Items {
-		if slices.ContainsFunc(n.Spec.PodCIDRs, func(c string) bool { return slices.Contains(ranges, c) }) {
-			return false, nil
+		for _, text := range n.Spec.PodCIDRs {
+			taken, err := netip.ParsePrefix(text)
+			if err != nil || slices.ContainsFunc(wanted, taken.Overlaps) {
+				return false, nil
+			}
 		}
 	}
 	return true, nil
 }
 
+// podNetworks are those that kubeadm made the cluster with; none: another program made it.
+func (r Restoring) podNetworks(ctx context.Context) (out []netip.Prefix, err error) {
+	m, err := r.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var c struct {
+		Networking struct {
+			PodSubnet string `json:"podSubnet"`
+		} `json:"networking"`
+	}
+	if err := yaml.Unmarshal([]byte(m.Data["ClusterConfiguration"]), &c); err != nil {
+		return nil, fmt.Errorf("read ConfigMap kube-system/kubeadm-config: %w", err)
+	}
+	for text := range strings.SplitSeq(c.Networking.PodSubnet, ",") {
+		if p, err := netip.ParsePrefix(strings.TrimSpace(text)); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
 // lay copies labels, annotations, taints and the cordon of operators from old to live, which may be
-// another machine: entries of kubelets, clouds and network plug-ins stay as live has them.
-func lay(live, old *corev1.Node) Restored {
+// another machine: what a kubelet or a cloud says of its machine stays as live has it, unless live is fresh.
+func lay(live, old *corev1.Node, fresh bool) Restored {
 	done := Restored{Node: live.Name, Action: "unchanged"}
 	put := func(on *map[string]string, key, value string, names *[]string) {
 		if was, there := (*on)[key]; there && was == value {
@@ -203,15 +304,30 @@ func lay(live, old *corev1.Node) Restored {
 		*names = append(*names, key)
 	}
 	for _, key := range keys(old.Labels) {
-		if !machineLabel(key) {
+		switch {
+		case !kubeletMay(key):
+			done.Refused = append(done.Refused, "label "+key)
+		case fresh || !machineLabel(key):
 			put(&live.Labels, key, old.Labels[key], &done.Labels)
 		}
 	}
-	wanted := operators(old.Annotations, true)
-	for _, key := range keys(wanted) {
-		put(&live.Annotations, key, wanted[key], &done.Annotations)
+	for _, key := range keys(old.Annotations) {
+		switch {
+		case operatorsMark(key):
+			put(&live.Annotations, key, old.Annotations[key], &done.Annotations)
+		case !strings.HasPrefix(key, "autoscaler-agent/"): // the agent's own notes of the Node's end
+			done.LeftOut = append(done.LeftOut, "annotation "+key)
+		}
 	}
-	for _, t := range operatorTaints(old.Spec.Taints) {
+	for _, t := range old.Spec.Taints {
+		switch prefix, _, _ := strings.Cut(t.Key, "/"); {
+		case prefix == "node.kubernetes.io", prefix == "node.cloudprovider.kubernetes.io", t.Key == cluster.TaintToBeDeleted, t.Key == cluster.TaintDeletionCandidate:
+			continue // controllers write them because of the Node's state
+		case ofKubernetes(t.Key):
+			done.Refused = append(done.Refused, "taint "+t.Key)
+			continue
+		}
+		t.TimeAdded = nil
 		if !slices.ContainsFunc(live.Spec.Taints, func(o corev1.Taint) bool { return o.MatchTaint(&t) && o.Value == t.Value }) {
 			live.Spec.Taints = slices.DeleteFunc(live.Spec.Taints, func(o corev1.Taint) bool { return o.MatchTaint(&t) })
 			live.Spec.Taints = append(live.Spec.Taints, t)
@@ -227,50 +343,38 @@ func lay(live, old *corev1.Node) Restored {
 	return done
 }
 
+// ofKubernetes reports whether a key is in Kubernetes' own namespaces, which mean something to it and its add-ons.
+func ofKubernetes(key string) bool {
+	space, _, qualified := strings.Cut(key, "/")
+	return qualified && slices.ContainsFunc([]string{"kubernetes.io", "k8s.io"}, func(s string) bool { return within(space, s) })
+}
+
+func within(space, of string) bool { return space == of || strings.HasSuffix(space, "."+of) }
+
+// kubeletMay is what the NodeRestriction admission plug-in lets a kubelet write on its own Node (well_known_labels.go in
+// k8s.io/kubelet).
+func kubeletMay(label string) bool {
+	space, _, _ := strings.Cut(label, "/")
+	return !ofKubernetes(label) || machineLabel(label) || within(space, "kubelet.kubernetes.io") || within(space, "node.kubernetes.io")
+}
+
 // machineLabel reports whether a kubelet or a cloud writes this label about its machine.
 func machineLabel(key string) bool {
-	prefix, _, _ := strings.Cut(key, "/")
 	switch key {
-	case corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelInstanceTypeStable, "node.kubernetes.io/windows-build":
+	case corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelInstanceTypeStable, corev1.LabelWindowsBuild,
+		"beta.kubernetes.io/os", "beta.kubernetes.io/arch", corev1.LabelInstanceType, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
+		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion:
 		return true
 	}
-	return prefix == "beta.kubernetes.io" || prefix == "topology.kubernetes.io" || prefix == "failure-domain.beta.kubernetes.io" || strings.HasPrefix(prefix, "topology.")
+	return strings.HasPrefix(key, "topology.") && !ofKubernetes(key)
 }
 
-// machineAnnotations are prefixes of annotations that describe one machine.
-var machineAnnotations = []string{"node.alpha.kubernetes.io/", "volumes.kubernetes.io/", "csi.volume.kubernetes.io/", "kubeadm.alpha.kubernetes.io/",
-	"alpha.kubernetes.io/", "flannel.alpha.coreos.com/", "projectcalico.org/", "network.cilium.io/", "io.cilium.", "k8s.ovn.org/", "cluster.x-k8s.io/"}
-
-// operators returns the annotations to restore: without the agent's own notes of the Node's
-// end and, on another machine, without descriptions of the old one.
-func operators(all map[string]string, elsewhere bool) map[string]string {
-	out := map[string]string{}
-	for key, value := range all {
-		switch key {
-		case annotationDeleted, cluster.AnnotationCordoned, cluster.AnnotationRequested, cluster.AnnotationReplace, cluster.AnnotationGroup, cluster.AnnotationBoot:
-			continue
-		}
-		if strings.HasPrefix(key, cluster.AnnotationDelay) ||
-			elsewhere && slices.ContainsFunc(machineAnnotations, func(p string) bool { return strings.HasPrefix(key, p) }) {
-			continue
-		}
-		out[key] = value
-	}
-	return out
-}
-
-// operatorTaints leaves out taints that controllers write because of the Node's state.
-func operatorTaints(all []corev1.Taint) []corev1.Taint {
-	var out []corev1.Taint
-	for _, t := range all {
-		prefix, _, _ := strings.Cut(t.Key, "/")
-		if prefix == "node.kubernetes.io" || prefix == "node.cloudprovider.kubernetes.io" || t.Key == cluster.TaintToBeDeleted || t.Key == cluster.TaintDeletionCandidate {
-			continue
-		}
-		t.TimeAdded = nil
-		out = append(out, t)
-	}
-	return out
+// operatorsMark reports whether an annotation is one that operators set for the agent. Others are a kubelet's, a network
+// plug-in's or a cloud's: where a Node's pods are reached would be the file's to say.
+func operatorsMark(key string) bool {
+	return key != cluster.AnnotationRequested && slices.ContainsFunc(cluster.Marks, func(m cluster.Mark) bool {
+		return m.Name == key && m.Kind == "annotation of a Node" && m.SetBy == "an operator"
+	})
 }
 
 // cordonedByOperator reports whether the Node was cordoned, and not by this agent before its

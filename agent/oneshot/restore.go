@@ -3,6 +3,8 @@ package oneshot
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/sirupsen/logrus"
 
@@ -20,14 +22,14 @@ func RestoreNode(ctx context.Context, cfg config.Config, log *logrus.Logger, k n
 	if err != nil {
 		return nodecleaner.Restored{}, err
 	}
-	r := nodecleaner.Restoring{Client: client, Force: force, DryRun: dryRun, Lives: func(ctx context.Context, providerID string) (bool, string) {
-		return lives(ctx, cfg, log, cluster.InstanceID(providerID))
+	r := nodecleaner.Restoring{Client: client, Force: force, DryRun: dryRun, Lives: func(ctx context.Context, providerID, node string) (bool, string) {
+		return lives(ctx, cfg, log, cluster.InstanceID(providerID), node)
 	}}
 	return nodecleaner.Restore(ctx, r, k)
 }
 
-// lives asks the cloud once whether an instance exists.
-func lives(ctx context.Context, cfg config.Config, log *logrus.Logger, id cluster.InstanceID) (bool, string) {
+// lives asks the cloud once whether an instance exists, and under the Node's name.
+func lives(ctx context.Context, cfg config.Config, log *logrus.Logger, id cluster.InstanceID, node string) (bool, string) {
 	if id == "" {
 		return false, "its Node had no provider ID: it is not known which machine it was"
 	}
@@ -39,10 +41,14 @@ func lives(ctx context.Context, cfg config.Config, log *logrus.Logger, id cluste
 	list, err := cloud.Groups(ctx)
 	for _, g := range list {
 		for _, in := range g.Instances {
-			if in.ID == id && in.Phase != cluster.PhaseGone {
-				return true, ""
-			} else if in.ID == id {
+			switch {
+			case in.ID != id:
+			case in.Phase == cluster.PhaseGone:
 				return false, fmt.Sprintf("the cloud says that instance %s is terminated", id)
+			case len(in.NodeNames) > 0 && !slices.Contains(in.NodeNames, node):
+				return false, fmt.Sprintf("the cloud calls instance %s %s, and not %s", id, strings.Join(in.NodeNames, " or "), node)
+			default:
+				return true, ""
 			}
 		}
 	}

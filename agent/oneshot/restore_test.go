@@ -21,7 +21,7 @@ func TestRestoreReadsEverySection(t *testing.T) {
 	if err := os.WriteFile(cfg.GroupsFile, []byte("machines: []\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if ok, why := lives(t.Context(), cfg, log, "aws:///z/i-1"); ok || !strings.HasPrefix(why, "provider none: ") {
+	if ok, why := lives(t.Context(), cfg, log, "aws:///z/i-1", "n"); ok || !strings.HasPrefix(why, "provider none: ") {
 		t.Errorf("%t %q", ok, why)
 	}
 }

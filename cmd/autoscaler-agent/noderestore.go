@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -31,7 +32,10 @@ func nodeRestoreCommand() *cobra.Command {
 		Long: `Bring back what operators had set on a Node that the nodecleaner deleted: its labels,
 annotations, taints and cordon. A Node of that name that exists again gets them added.
 Otherwise a new Node object is made, unless the cloud says that its machine is gone.
-Every deleted Node is kept in nodes/ of the state directory first.`,
+Every deleted Node is kept in nodes/ of the state directory first. The agent's user
+can write there: labels and taints that no kubelet may give its own Node are refused
+and named, annotations of others are left out, and no Node of the control plane is
+touched.`,
 		Example: `  autoscaler-agent node restore --list
   autoscaler-agent node restore ip-10-0-3-17.eu-west-1.compute.internal --dry-run
   autoscaler-agent node restore worker-3
@@ -136,9 +140,13 @@ func (r *restoring) restore(c *cobra.Command, k nodecleaner.Kept) error {
 	if err != nil {
 		return failed("restore", err)
 	}
+	refused := error(nil)
+	if len(done.Refused) > 0 {
+		refused = failed("restore", fmt.Errorf("refused: %s: no kubelet may give them to its own Node, so that a file of the agent's state directory does not either; where they are right, kubectl label or kubectl taint sets them", strings.Join(done.Refused, ", ")))
+	}
 	out := c.OutOrStdout()
 	if printed, err := printData(out, *r.output, done); printed {
-		return err
+		return errors.Join(err, refused)
 	}
 	word := done.Action
 	if r.dryRun {
@@ -148,7 +156,7 @@ func (r *restoring) restore(c *cobra.Command, k nodecleaner.Kept) error {
 	for _, part := range []struct {
 		name string
 		keys []string
-	}{{"labels", done.Labels}, {"annotations", done.Annotations}, {"taints", done.Taints}} {
+	}{{"labels", done.Labels}, {"annotations", done.Annotations}, {"taints", done.Taints}, {"left out", done.LeftOut}} {
 		if len(part.keys) > 0 {
 			fmt.Fprintf(out, "  %s: %s\n", part.name, strings.Join(part.keys, ", "))
 		}
@@ -156,5 +164,5 @@ func (r *restoring) restore(c *cobra.Command, k nodecleaner.Kept) error {
 	if done.Cordoned {
 		fmt.Fprintln(out, "  cordoned")
 	}
-	return nil
+	return refused
 }

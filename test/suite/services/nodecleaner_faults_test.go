@@ -593,7 +593,7 @@ func (r *ranch) restore(t *testing.T) {
 	if err != nil || i < 0 {
 		t.Fatalf("kept %v: %v", kept, err)
 	}
-	how := nodecleaner.Restoring{Client: agentClient(t, r.cp), Lives: func(context.Context, string) (bool, string) { return false, "it is gone" }}
+	how := nodecleaner.Restoring{Client: agentClient(t, r.cp), Lives: func(context.Context, string, string) (bool, string) { return false, "it is gone" }}
 	if _, err := nodecleaner.Restore(t.Context(), how, kept[i]); err == nil {
 		t.Error("the Node of a dead machine came back unasked")
 	}
