@@ -20,7 +20,7 @@ FROM ?= 1.35
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check house audit test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions prices bench fuzz dist image clean e2e-page release e2e-release
+.PHONY: help build man generate check house audit test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions kubelet-tables prices bench fuzz dist image clean e2e-page release e2e-release
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -129,6 +129,9 @@ e2e-upgrade: ## the way of docs/upgrade.md: two leaders and a worker of Kubernet
 
 versions: ## renew userdata/versions.txt from the publishers' own checksum files (VERSIONS="kubelet=v1.36.5 kubeadm=v1.36.5 ..." adds some); needs the internet
 	cd test && $(GO) run ./cmd/versions -table ../userdata/versions.txt $(VERSIONS)
+
+kubelet-tables: ## renew userdata/lint/kubelet.txt from the sources of Kubernetes that the Go module proxy serves
+	cd test && $(GO) run ./cmd/kubelettables -table ../userdata/lint/kubelet.txt
 
 prices: ## renew agent/provider/asg/price/ondemand.txt from AWS's public price list; needs the internet
 	cd test && $(GO) run ./cmd/prices -table ../agent/provider/asg/price/ondemand.txt

@@ -64,7 +64,7 @@ var layers = map[string]layer{
 	"userdata":                           {pure: true, house: []string{"agent/cluster"}},
 	"userdata/upgrade":                   {pure: true, house: []string{"agent/cluster", "userdata"}},
 	"userdata/leader":                    {clockless: true, house: []string{"userdata"}, banned: []string{"k8s.io/", "net/http", "os", "context"}},
-	"userdata/lint":                      {clockless: true, house: []string{"agent/cluster", "userdata", "userdata/lint/internal/*", "internal/lazyregexp"}, banned: []string{"k8s.io/", "net/http", "os", "context"}},
+	"userdata/lint":                      {clockless: true, house: []string{"agent/cluster", "userdata", "userdata/lint/internal/*", "internal/lazyregexp", "internal/nodespec"}, banned: []string{"k8s.io/", "net/http", "os", "context"}},
 	"userdata/lint/internal/jinja":       {pure: true, house: []string{"internal/lazyregexp"}},
 	"userdata/lint/internal/mail":        {pure: true, house: []string{"internal/lazyregexp"}},
 	"userdata/lint/internal/yaml11":      {clockless: true, house: []string{"internal/lazyregexp"}, banned: []string{"k8s.io/", "net", "os", "context"}},

@@ -183,14 +183,19 @@ func badLabel(key, value string) string {
 	if ownLabels[key] {
 		return "every machine sets this label itself: leave it out"
 	}
-	prefix, _, ok := strings.Cut(key, "/")
-	if !ok || !inNamespace(prefix, "kubernetes.io") && !inNamespace(prefix, "k8s.io") {
-		return ""
-	}
-	if kubeletLabels[key] || inNamespace(prefix, "kubelet.kubernetes.io") || inNamespace(prefix, "node.kubernetes.io") {
+	if !ReservedLabel(key) {
 		return ""
 	}
 	return "a kubelet may not set this label on its own Node (NodeRestriction): use a key outside kubernetes.io and k8s.io, or one under node.kubernetes.io/"
+}
+
+// ReservedLabel tells a label with which a kubelet does not start, and which NodeRestriction refuses.
+func ReservedLabel(key string) bool {
+	prefix, _, ok := strings.Cut(key, "/")
+	if !ok || !inNamespace(prefix, "kubernetes.io") && !inNamespace(prefix, "k8s.io") {
+		return false
+	}
+	return !kubeletLabels[key] && !ownLabels[key] && !inNamespace(prefix, "kubelet.kubernetes.io") && !inNamespace(prefix, "node.kubernetes.io")
 }
 
 func inNamespace(prefix, ns string) bool {

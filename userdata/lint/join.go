@@ -167,9 +167,10 @@ func (l *linter) call(c *syntax.CallExpr, known literal) {
 		words = append(words, text)
 	}
 	line := int(c.Pos().Line())
+	l.hostNameCommand(words, line)
 	at := func(k int) int { return line + k - 1 }
 	for i, w := range words {
-		if i > 0 && strings.HasPrefix(words[i-1], "-") && strings.HasSuffix(words[i-1], "c") && strings.HasSuffix(words[0], "sh") && joins(w) {
+		if i > 0 && strings.HasPrefix(words[i-1], "-") && strings.HasSuffix(words[i-1], "c") && strings.HasSuffix(words[0], "sh") && (joins(w) || strings.Contains(w, "hostname")) {
 			if inner := l.in("", at).parse(w); inner != nil {
 				l.in("", at).program(inner, w)
 			}
@@ -186,6 +187,20 @@ func (l *linter) call(c *syntax.CallExpr, known literal) {
 			l.joinFlags(rest[1:], line)
 		}
 		return
+	}
+}
+
+// hostNameCommand judges hostnamectl and hostname.
+func (l *linter) hostNameCommand(words []string, line int) {
+	if len(words) > 0 && path.Base(words[0]) == "sudo" {
+		words = words[1:]
+	}
+	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.HasPrefix(w, "--") })
+	switch {
+	case len(words) == 3 && path.Base(words[0]) == "hostnamectl" && (words[1] == "set-hostname" || words[1] == "hostname"):
+		l.hostName(words[2], "hostnamectl", line)
+	case len(words) == 2 && path.Base(words[0]) == "hostname":
+		l.hostName(words[1], "hostname", line)
 	}
 }
 
@@ -238,6 +253,9 @@ func (l *linter) joinFlags(words []string, line int) {
 
 // discovery judges the flags together, as kubeadm validates them.
 func (l *linter) discovery(f joinFlags, line int) {
+	for _, name := range f.values["node-name"] {
+		l.nodeName(name, "--node-name", line)
+	}
 	bad := func(format string, args ...any) { l.add(JoinInfo, true, line, "kubeadm join: "+format, args...) }
 	if v, ok := f.values["config"]; ok {
 		if v[0] == "" {

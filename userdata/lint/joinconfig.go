@@ -21,6 +21,8 @@ func (l *linter) joinDocuments(text string) {
 		}
 		root := yaml11.Target(doc.Content[0])
 		if kind := yaml11.Get(root, "kind"); kind != nil && kind.Value == "JoinConfiguration" {
+			l.joinFields(root)
+			l.registration(root)
 			l.joinConfiguration(root)
 		}
 	}
@@ -52,14 +54,11 @@ func (l *linter) joinConfiguration(root *yaml.Node) {
 
 func (l *linter) bootstrapToken(discovery, token *yaml.Node, bad func(*yaml.Node, string, string)) {
 	text := func(n *yaml.Node, field string, judge func(string) string) {
-		switch {
-		case n == nil:
-		case n.Kind == yaml.ScalarNode && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float" || n.ShortTag() == "!!bool"):
-			bad(n, field, "is a number to YAML, and kubeadm does not read the file: put it in quotes")
-		default:
-			if why := judge(n.Value); why != "" && n.Kind == yaml.ScalarNode {
-				bad(n, field, why)
-			}
+		if n == nil || n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" && n.ShortTag() != "!!null" {
+			return // joinFields judges what is no text
+		}
+		if why := judge(n.Value); why != "" {
+			bad(n, field, why)
 		}
 	}
 	if own, tls := yaml11.Get(token, "token"), yaml11.Get(discovery, "tlsBootstrapToken"); own == nil && tls == nil {

@@ -26,11 +26,12 @@ const (
 	Schema    = "W6"  // what cloud-init or Ignition refuses or ignores
 	Unchecked = "W7"  // a download that nothing checks
 	Exposed   = "W8"  // a token in arguments, traces or readable files
-	NoEffect  = "W9"  // settings that do nothing or are gone
+	NoEffect  = "W9"  // settings that do nothing or are gone, and those with which the kubelet does not start
 	JoinInfo  = "W10" // join values that are missing or trust anybody
 	ReadOnly  = "W11" // a path that the system does not let anybody write
 	Altered   = "W12" // taken otherwise than it is written, replaced, or too early
 	Skewed    = "W13" // a kubelet that may not join the cluster's API server
+	OneName   = "W14" // one name for all machines
 )
 
 // Finding is one fault.
@@ -57,7 +58,7 @@ func Check(data []byte, o Options) []Finding {
 	l := &linter{Options: o, found: &[]Finding{}, at: func(n int) int { return n }, told: map[string]bool{}, seen: &installed{minor: -1}}
 	l.size(data)
 	l.document(data)
-	l.skew()
+	l.seen.judge(l)
 	slices.SortStableFunc(*l.found, func(a, b Finding) int { return a.Line - b.Line })
 	return *l.found
 }
@@ -109,21 +110,35 @@ func (l *linter) add(rule string, fails bool, line int, format string, args ...a
 	*l.found = append(*l.found, Finding{Rule: rule, Fails: fails, Line: line, Text: text})
 }
 
-// installed is the first minor of Kubernetes that the user data names, -1 for none, and its line.
-type installed struct{ minor, line int }
+// installed is what is known once all of the user data is read: the first minor of Kubernetes that it
+// names, -1 for none, and its line.
+type installed struct {
+	minor, line int
+	kubelet     int  // minor of the kubelet, -1: not known
+	ownName     bool // a machine joins under a name that is made at boot
+	later       []func()
+}
+
+// judge says what depends on the whole.
+func (s *installed) judge(l *linter) {
+	s.kubelet = s.minor
+	if own, ok := cluster.MinorOf(l.Version); ok {
+		s.kubelet, s.line = own, 0
+	}
+	l.skew()
+	for _, judge := range s.later {
+		judge()
+	}
+}
 
 // skew judges the kubelet against the API server that it would join.
 func (l *linter) skew() {
 	server, known := cluster.MinorOf(l.APIServerVersion)
-	kubelet, line := l.seen.minor, l.seen.line
-	if own, ok := cluster.MinorOf(l.Version); ok {
-		kubelet, line = own, 0
-	}
-	if !known || kubelet < 0 {
+	if !known || l.seen.kubelet < 0 {
 		return
 	}
-	if why := userdata.Skew(kubelet, server); why != "" {
-		l.add(Skewed, true, line, "%s", why)
+	if why := userdata.Skew(l.seen.kubelet, server); why != "" {
+		l.add(Skewed, true, l.seen.line, "%s", why)
 	}
 }
 

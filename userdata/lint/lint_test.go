@@ -164,6 +164,24 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestKubeletTables: the table is whole, and its minors are those that user data is made for.
+func TestKubeletTables(t *testing.T) {
+	flags, fields := kubeletTables()
+	if len(flags) < 140 || len(fields["v1beta3"]) < 25 || len(fields["v1beta4"]) < 35 {
+		t.Errorf("%d flags, %d and %d fields", len(flags), len(fields["v1beta3"]), len(fields["v1beta4"]))
+	}
+	newest := 0
+	for name, m := range flags {
+		newest = max(newest, m.last)
+		if m.first < userdata.OldestMinor || m.last < m.first || m.last > userdata.NewestMinor {
+			t.Errorf("--%s: %+v", name, m)
+		}
+	}
+	if newest != userdata.NewestMinor {
+		t.Errorf("the table ends with 1.%d: make kubelet-tables", newest)
+	}
+}
+
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte("#cloud-config\nwrite_files: [{path: /x, encoding: gz+b64, content: aa}]\n"), "flatcar")
 	f.Add([]byte(`{"ignition":{"version":"3.3.0"},"storage":{"files":[{"path":"/x","contents":{"source":"data:;base64,aa","compression":"gzip"}}]}}`), "")

@@ -44,6 +44,13 @@ func (b *boot) finish() {
 			v.add(Schema, false, v.Line, "cloud-init knows no key %s and would ignore it", key)
 		}
 	}
+	for _, key := range []string{"hostname", "fqdn"} {
+		for _, v := range b.config.values[key] {
+			if keep := b.config.values["preserve_hostname"]; v.Kind == yaml.ScalarNode && (len(keep) == 0 || !yaml11.IsTrue(keep[0].Node)) {
+				v.hostName(v.Value, key, v.Line)
+			}
+		}
+	}
 	b.duplicates()
 	files := b.writeFiles()
 	boot := b.commands("bootcmd", everyBoot)

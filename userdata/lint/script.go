@@ -34,6 +34,7 @@ func (l *linter) script(text string, when moment) {
 	}
 	l.secrets(text)
 	l.kubeadm(text)
+	l.kubeletArguments(text)
 	guarded := strings.Contains(text, "/etc/kubernetes/kubelet.conf") || strings.Contains(text, "cloud-init-per")
 	switch {
 	case guarded || !joins(text):
@@ -171,7 +172,9 @@ var (
 	argument  = lazyregexp.New(`kubeadm\s+join\b.*--(token|discovery-token|tls-bootstrap-token)[ =]`)
 	inTree    = lazyregexp.New(`cloud-provider["']?\s*[:=]\s*["']?(aws|openstack|gce|azure)\b`)
 	published = lazyregexp.New(`\b(tee|install)\b.*\bworker\.env\b|>\s*/etc/worker\.env`)
-	usrLocal  = lazyregexp.New(`(^|[\s=">])/usr/(local/)?s?bin/?(\s|$|")`)
+	// hostNameFile is a name that is written to /etc/hostname.
+	hostNameFile = lazyregexp.New(`\b(?:echo|printf)\s+(?:-\S+\s+)*["']?([^\s"'$]+?)(?:\\n)?["']?\s*(?:>|\|\s*(?:sudo\s+)?tee\s)\s*["']?/etc/hostname\b`)
+	usrLocal     = lazyregexp.New(`(^|[\s=">])/usr/(local/)?s?bin/?(\s|$|")`)
 )
 
 // file judges a file that user data writes.
@@ -188,7 +191,11 @@ func (l *linter) file(path, body string, mode int64) {
 	}
 	l.secrets(body)
 	l.kubeadm(body)
+	l.kubeletArguments(body)
 	l.joinDocuments(body)
+	if path == "/etc/hostname" {
+		l.hostName(strings.TrimSpace(body), path, 1)
+	}
 }
 
 const tokenInArguments = "the token is in kubeadm's arguments, which every user of the machine reads: use --config with a file of mode 0600"
@@ -221,6 +228,9 @@ func (l *linter) line(line string, n int) {
 	}
 	if inTree.MatchString(line) {
 		l.add(NoEffect, true, n, "the kubelet has no cloud provider of its own since 1.27: use external with a cloud controller manager, or leave it out")
+	}
+	if m := hostNameFile.FindStringSubmatch(line); m != nil {
+		l.hostName(m[1], "/etc/hostname", n)
 	}
 	if l.System == "flatcar" && usrLocal.MatchString(line) && !strings.Contains(line, "PATH=") && !strings.Contains(line, "command -v") {
 		l.add(ReadOnly, true, n, "/usr is read-only on Flatcar: use /opt/bin")
