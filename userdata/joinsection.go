@@ -57,6 +57,8 @@ func (s Spec) join(tokenInScript bool) string {
 	b.WriteString("umask 077\ndir=${JOIN_DIR:-/run/autoscaler-agent}\n")
 	b.WriteString(bare(places[s.Cloud].facts))
 	b.WriteString(joinPrepare)
+	_, steps := KubeletNodeIP(s.NodeIP)
+	b.WriteString(steps)
 	b.WriteString(s.tokenSource(tokenInScript))
 	b.WriteString(`cat >"$dir/patches/kubeletconfiguration0+merge.yaml" <<PATCH` + "\n" + hereDocument(s.kubeletPatch()) + "PATCH\n")
 	b.WriteString(`cat >"$dir/join.yaml" <<JOIN` + "\n" + hereDocument(s.joinConfiguration()) + "JOIN\n")
@@ -119,6 +121,9 @@ func (s Spec) joinConfiguration() object {
 	// kubeadm writes --hostname-override only where the host name differs at the join: without it a machine that is
 	// renamed later starts its kubelet under a name that has no Node and no certificate.
 	args := map[string]string{"node-labels": s.nodeLabels(), "hostname-override": ref("NODE_NAME")}
+	if ip, _ := KubeletNodeIP(s.NodeIP); ip != "" {
+		args["node-ip"] = ip
+	}
 	if s.ExternalCloudProvider {
 		args["cloud-provider"] = "external"
 	}

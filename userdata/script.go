@@ -157,37 +157,18 @@ func (s Spec) proxy() string {
 // containerd is how containerd is configured, and which images it takes from where. kubeadm and
 // containerd name different sandbox images, and mirrors and ImageRepository have kubeadm's.
 func (s Spec) containerd() string {
-	return "VERSION=" + s.KubernetesVersion + " IMAGES=" + shellQuote(s.ImageRepository) + "\n" + containerdSteps + s.registries()
-}
-
-// registries are containerd's hosts.toml files.
-func (s Spec) registries() string {
-	text := ""
+	const dir = "/etc/containerd/certs.d"
+	asked, hosts := "", ""
 	for _, name := range slices.Sorted(maps.Keys(s.RegistryMirrors)) {
-		dir := "/etc/containerd/certs.d/" + name
-		text += "mkdir -p " + dir + "\ncat >" + dir + "/hosts.toml <<'TOML'\nserver = " + yamlQuote("https://"+name) +
+		asked = dir
+		hosts += "mkdir -p " + dir + "/" + name + "\ncat >" + dir + "/" + name + "/hosts.toml <<'TOML'\nserver = " + yamlQuote("https://"+name) +
 			"\n[host." + yamlQuote(s.RegistryMirrors[name]) + "]\n  capabilities = [\"pull\", \"resolve\"]\nTOML\n"
 	}
-	if text != "" {
-		text += "chmod -R u=rwX,go=rX /etc/containerd/certs.d\n"
+	if hosts != "" {
+		hosts += "chmod -R u=rwX,go=rX " + dir + "\n"
 	}
-	if text == "" && s.ImageRepository == "" {
-		return ""
-	}
-	return text + imageConfig
+	return "VERSION=" + s.KubernetesVersion + " IMAGES=" + shellQuote(s.ImageRepository) + " REGISTRIES=" + asked + "\n" + containerdSteps + hosts
 }
-
-// imageConfig puts a configuration in the place of Flatcar's own one, which is in /usr: that names no
-// directory for registries, and a sandbox image of its own.
-const imageConfig = `if [ -e /usr/share/containerd/config.toml ] && [ ! -e $conf ]; then
-  own_config
-  mkdir -p /etc/systemd/system/containerd.service.d
-  printf '[Service]\nEnvironment=CONTAINERD_CONFIG=%s\n' $conf >/etc/systemd/system/containerd.service.d/10-config.conf
-  chmod -R u=rwX,go=rX /etc/systemd/system/containerd.service.d
-  systemctl daemon-reload
-  systemctl try-restart containerd || :
-fi
-`
 
 // hook runs a script of the operator. Its text is in a quoted here-document, whose end
 // validate refuses inside it.

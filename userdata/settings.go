@@ -26,6 +26,7 @@ type settings struct {
 	Labels          map[string]string   `json:"labels,omitempty"`
 	Taints          []cluster.Taint     `json:"taints,omitempty"`
 	ClusterDNS      []string            `json:"clusterDNS,omitempty"`
+	NodeIP          string              `json:"nodeIP,omitempty"`
 	ExternalCloud   bool                `json:"externalCloudProvider,omitempty"`
 	IgnorePreflight []string            `json:"ignorePreflight,omitempty"`
 	KubeadmAPI      string              `json:"kubeadmAPIVersion,omitempty"`
@@ -52,7 +53,7 @@ var (
 func settingsOf(s Spec) string {
 	out := settings{
 		Cloud: s.Cloud, System: s.System, Arch: s.Arch, Reservation: s.Reservation, Labels: s.Labels, Taints: s.Taints,
-		ClusterDNS: s.ClusterDNS, ExternalCloud: s.ExternalCloudProvider, IgnorePreflight: s.IgnorePreflight, KubeadmAPI: s.KubeadmAPIVersion,
+		ClusterDNS: s.ClusterDNS, NodeIP: s.NodeIP, ExternalCloud: s.ExternalCloudProvider, IgnorePreflight: s.IgnorePreflight, KubeadmAPI: s.KubeadmAPIVersion,
 		Mirrors: s.Downloads.Mirrors, Versions: map[string]string{}, RegistryMirrors: s.RegistryMirrors, ImageRepository: s.ImageRepository, InstanceStore: s.InstanceStore,
 	}
 	if s.Proxy.HTTP != "" || s.Proxy.HTTPS != "" || len(s.Proxy.No) > 0 {
@@ -136,7 +137,7 @@ func (s Spec) For(version string) Spec {
 func (f settings) spec() Spec {
 	s := Spec{
 		Cloud: f.Cloud, System: f.System, Arch: f.Arch, Reservation: f.Reservation, Labels: f.Labels, Taints: f.Taints,
-		ClusterDNS: f.ClusterDNS, ExternalCloudProvider: f.ExternalCloud, IgnorePreflight: f.IgnorePreflight, KubeadmAPIVersion: f.KubeadmAPI,
+		ClusterDNS: f.ClusterDNS, NodeIP: f.NodeIP, ExternalCloudProvider: f.ExternalCloud, IgnorePreflight: f.IgnorePreflight, KubeadmAPIVersion: f.KubeadmAPI,
 		Downloads: Downloads{Mirrors: f.Mirrors}, RegistryMirrors: f.RegistryMirrors, ImageRepository: f.ImageRepository, InstanceStore: f.InstanceStore,
 	}
 	if f.Proxy != nil {

@@ -29,6 +29,9 @@ type Spec struct {
 	Taints []cluster.Taint
 	// ClusterDNS overrides the cluster's own setting when it is not empty.
 	ClusterDNS []string
+	// NodeIP says which of its addresses the kubelet registers, the first of them first: one of
+	// NodeIPs; empty: the kubelet's own choice, which is one address, of IPv4 where there is one.
+	NodeIP string
 	// ExternalCloudProvider starts the kubelet with --cloud-provider=external, for a
 	// cluster that runs a cloud controller manager.
 	ExternalCloudProvider bool

@@ -3,6 +3,7 @@ package userdata
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // system is an operating system that workers run.
@@ -64,6 +65,9 @@ systemctl disable --now firewalld.service 2>/dev/null || :
 func (s Spec) needs() [][3]string {
 	n, _ := minor(s.KubernetesVersion)
 	var out [][3]string
+	if strings.Contains(s.NodeIP, ",") {
+		out = append(out, [3]string{"ip", "iproute2", "iproute"})
+	}
 	if n < 32 { // kubernetes/kubernetes#126952
 		out = append(out, [3]string{"conntrack", "conntrack", "conntrack-tools"})
 	}

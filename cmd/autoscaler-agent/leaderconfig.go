@@ -94,6 +94,7 @@ func newLeaderFlags(c *cobra.Command) *leaderFlags {
 	f.flags.StringVar(&f.sans, "cert-san", "", "comma-separated further `names` and addresses of the API server")
 	f.flags.StringVar(&f.spec.NodeName, "node-name", "", "`name` of the leader's Node (default its host name); with --cloud-controller aws its private DNS name")
 	f.flags.StringVar(&f.spec.AdvertiseAddress, "advertise-address", "", "the leader's own `address` (default the one of its default route)")
+	f.flags.StringVar(&f.machine.NodeIP, "node-ip", "", "which addresses of the machine its Node has, by `families` in their order: "+strings.Join(userdata.NodeIPs, ", ")+" (default those of --pod-subnet; give it with --join)")
 	f.flags.StringVar(&f.spec.ClusterName, "cluster-name", "", "kubeadm's `name` of the cluster (default kubernetes)")
 	f.flags.StringVar(&f.spec.PodSubnet, "pod-subnet", leader.DefaultPodSubnet, "`network` of the pods")
 	f.flags.StringVar(&f.spec.ServiceSubnet, "service-subnet", leader.DefaultServiceSubnet, "`network` of the Services")
@@ -111,7 +112,7 @@ func newLeaderFlags(c *cobra.Command) *leaderFlags {
 	f.flags.StringVar(&f.machine.AfterJoin, "after-init", "", "`file` with a script that runs as root at the end")
 	f.flags.VarP((*flagvalue.File)(&f.output), "out", "o", "write to `file`, with mode 0600, instead of standard output")
 	for name, values := range map[string][]string{
-		"os": {"debian", "ubuntu", "flatcar"}, "arch": userdata.Arches, "format": leader.Formats,
+		"os": {"debian", "ubuntu", "flatcar"}, "arch": userdata.Arches, "format": leader.Formats, "node-ip": userdata.NodeIPs,
 		"network": leader.Networks, "cloud-controller": leader.CloudControllers, "key-algorithm": leader.KeyAlgorithms, "image-pull-policy": {"Never"},
 	} {
 		words(c, name, values...)

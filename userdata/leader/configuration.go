@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -57,14 +58,20 @@ func (s Spec) arguments(flags map[string]string) any {
 	return list
 }
 
-// registration is how the machine's kubelet registers, at an init as at a join.
-func (s Spec) registration() object {
+// registration is how the machine's kubelet registers, at an init as at a join; both stands for two addresses.
+func (s Spec) registration(both string) object {
 	registration := object{"criSocket": "unix:///run/containerd/containerd.sock"}
 	flags := map[string]string{}
 	if s.NodeName != "" {
 		// kubeadm sets the flag only where the host has another name, and a host's name may
 		// change with its address.
 		registration["name"], flags["hostname-override"] = s.NodeName, s.NodeName
+	}
+	switch ip, steps := userdata.KubeletNodeIP(s.nodeIP()); {
+	case steps != "":
+		flags["node-ip"] = both
+	case ip != "":
+		flags["node-ip"] = ip
 	}
 	if s.CloudController != "" {
 		flags["cloud-provider"] = "external"
@@ -87,14 +94,44 @@ func (s Spec) registration() object {
 func (s Spec) initConfiguration() object {
 	doc := object{
 		"apiVersion": "kubeadm.k8s.io/" + s.api(), "kind": "InitConfiguration",
-		"nodeRegistration": s.registration(),
+		"nodeRegistration": s.registration(nodeIPs),
 		// kubeadm always makes a token; the agent makes those that workers join with.
 		"bootstrapTokens": []object{{"ttl": "1m0s", "description": "made by kubeadm init; nothing uses it"}},
 	}
-	if s.AdvertiseAddress != "" {
-		doc["localAPIEndpoint"] = object{"advertiseAddress": s.AdvertiseAddress}
+	if a := s.advertised(); a != "" {
+		doc["localAPIEndpoint"] = object{"advertiseAddress": a}
 	}
 	return doc
+}
+
+// nodeIPs stands in the configuration for both addresses of the machine, until its script knows them.
+const nodeIPs = "${NODE_IPS}"
+
+// nodeIP is which addresses the kubelet registers: of the pods' IP versions, and its own choice where that is IPv4 alone.
+// AWS's cloud controller manager knows addresses of IPv4 only, unless it is configured otherwise, and leaves a Node without
+// initialization that names another.
+func (s Spec) nodeIP() string {
+	if s.Machine.NodeIP != "" {
+		return s.Machine.NodeIP
+	}
+	families := []string{}
+	for n := range strings.SplitSeq(s.PodSubnet, ",") {
+		families = append(families, map[bool]string{false: "ipv4", true: "ipv6"}[strings.Contains(n, ":")])
+	}
+	if families[0] == "ipv4" && len(families) == 1 || s.CloudController == "aws" && len(families) > 1 {
+		return ""
+	}
+	return strings.Join(families, ",")
+}
+
+// advertised is the API server's address; empty: of IPv4, where the machine has one. It is of the IP version of the first
+// network of Services, or the API server ends. kubeadm takes the unspecified address for the wish for a version.
+func (s Spec) advertised() string {
+	first, _, _ := strings.Cut(s.ServiceSubnet, ",")
+	if s.AdvertiseAddress == "" && strings.Contains(first, ":") {
+		return "::"
+	}
+	return s.AdvertiseAddress
 }
 
 func (s Spec) clusterConfiguration() object {

@@ -27,11 +27,11 @@ const JoinValuesFile = "/root/control-plane-join.env"
 // The script holds no secret: it reads token and certificate key from a file of mode 0600 or from
 // standard input, keeps them in memory (/run) for kubeadm join, and deletes the file after it.
 func RenderJoin(s Spec) ([]byte, error) {
-	s.PodSubnet, s.ServiceSubnet, s.DNSDomain, s.Network = DefaultPodSubnet, DefaultServiceSubnet, DefaultDNSDomain, "none" // the cluster has its own
+	s = s.joining()
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	s.Machine.ImageRepository = s.ImageRepository
+	s.Machine.ImageRepository, s.Machine.NodeIP = s.ImageRepository, s.nodeIP()
 	install, err := s.Machine.Install(userdata.LeaderFiles, nil)
 	if err != nil {
 		return nil, err
@@ -43,6 +43,8 @@ func RenderJoin(s Spec) ([]byte, error) {
 	b.WriteString(install)
 	b.WriteString("PROGRAMS=" + userdata.Quote(strings.Join(userdata.LeaderFiles, " ")) + "\n" + programSteps)
 	b.WriteString("config=" + JoinConfigurationFile + "\nmkdir -p /etc/kubernetes \"$state\"\n")
+	_, steps := userdata.KubeletNodeIP(s.nodeIP())
+	b.WriteString(steps)
 	b.WriteString("join_config() {\ncat <<JOIN\n" + userdata.HereDocument(s.joinConfiguration()) + "JOIN\n}\n")
 	b.WriteString(hook("before-init", s.BeforeInit))
 	b.WriteString(joinSteps + readySteps + joinedSteps)
@@ -53,13 +55,22 @@ func RenderJoin(s Spec) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
+// joining is s with networks of the cluster's IP version in the place of those that it has since its first machine.
+func (s Spec) joining() Spec {
+	s.PodSubnet, s.ServiceSubnet, s.DNSDomain, s.Network = DefaultPodSubnet, DefaultServiceSubnet, DefaultDNSDomain, "none"
+	if strings.HasPrefix(s.Machine.NodeIP, "ipv6") || strings.Contains(s.AdvertiseAddress, ":") {
+		s.PodSubnet, s.ServiceSubnet = "fd00:10:244::/56", "fd00:10:96::/112"
+	}
+	return s
+}
+
 // JoinConfiguration is kubeadm's for a further machine of the control plane, with ${JOIN_TOKEN},
 // ${JOIN_CERT_HASH} and ${CERTIFICATE_KEY} in the places of its secrets.
 func JoinConfiguration(s Spec) ([]byte, error) {
 	if _, err := RenderJoin(s); err != nil { // judges all of it
 		return nil, err
 	}
-	return []byte(userdata.HereDocument(s.joinConfiguration())), nil
+	return []byte(userdata.HereDocument(s.joining().joinConfiguration())), nil
 }
 
 // JoinConfigurationFile is where kubeadm reads the join's configuration: in memory, while it runs.
@@ -68,15 +79,15 @@ const JoinConfigurationFile = "/run/autoscaler-agent-leader/kubeadm-join.yaml"
 // joinConfiguration is kubeadm's, with references to the shell's variables.
 func (s Spec) joinConfiguration() object {
 	controlPlane := object{"certificateKey": userdata.Ref("CERTIFICATE_KEY")}
-	if s.AdvertiseAddress != "" {
-		controlPlane["localAPIEndpoint"] = object{"advertiseAddress": s.AdvertiseAddress}
+	if a := s.advertised(); a != "" {
+		controlPlane["localAPIEndpoint"] = object{"advertiseAddress": a}
 	}
 	bootstrap := object{"apiServerEndpoint": s.endpoint(), "token": userdata.Ref("JOIN_TOKEN"), "caCertHashes": []string{userdata.Ref("JOIN_CERT_HASH")}}
 	return object{
 		"apiVersion": "kubeadm.k8s.io/" + s.api(), "kind": "JoinConfiguration",
 		"discovery":        object{"bootstrapToken": bootstrap},
 		"controlPlane":     controlPlane,
-		"nodeRegistration": s.registration(),
+		"nodeRegistration": s.registration(userdata.Ref("NODE_IPS")),
 	}
 }
 

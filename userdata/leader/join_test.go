@@ -237,7 +237,7 @@ func joinPlay(t *testing.T, dir string) string {
 	if !ok {
 		t.Fatal("the script sets no config")
 	}
-	text := "set -eu\nstate=" + dir + "/state VERSION=v1.36.3 IMAGES= tmp=" + dir + "/tmp\nmkdir -p \"$state\"\nphase() { echo \"phase=$*\"; }\ndie() { echo \"failed $*\"; exit 1; }\nsandbox() { :; }\n" + joinValueSteps + "config=" + rest
+	text := "set -eu\nstate=" + dir + "/state VERSION=v1.36.3 IMAGES= tmp=" + dir + "/tmp\nmkdir -p \"$state\"\nphase() { echo \"phase=$*\"; }\ndie() { echo \"failed $*\"; exit 1; }\nconfigure() { :; }\n" + joinValueSteps + "config=" + rest
 	return strings.NewReplacer("/run/autoscaler-agent-leader", dir+"/run", "/etc/kubernetes", dir+"/etc").Replace(text)
 }
 

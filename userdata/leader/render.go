@@ -41,7 +41,7 @@ func Render(s Spec) ([]byte, error) {
 	for _, f := range files {
 		sums[f.key()] = f.SHA256
 	}
-	s.Machine.ImageRepository = s.ImageRepository
+	s.Machine.ImageRepository, s.Machine.NodeIP = s.ImageRepository, s.nodeIP()
 	install, err := s.Machine.Install(userdata.LeaderFiles, sums)
 	if err != nil {
 		return nil, err
@@ -55,6 +55,9 @@ func Render(s Spec) ([]byte, error) {
 	b.WriteString(install)
 	b.WriteString("PROGRAMS=" + userdata.Quote(strings.Join(userdata.LeaderFiles, " ")) + "\n" + programSteps)
 	b.WriteString("state=" + stateDir + "\nconfig=" + ConfigurationFile + "\nmkdir -p /etc/kubernetes \"$state\"\ncat >\"$config\" <<'" + endOfFile + "'\n" + string(config) + endOfFile + "\n")
+	if _, steps := userdata.KubeletNodeIP(s.nodeIP()); steps != "" {
+		b.WriteString(steps + "sed -i \"s/[$]{NODE_IPS}/$NODE_IPS/\" \"$config\"\n")
+	}
 	b.WriteString(s.vip(superAdminConf))
 	b.WriteString(hook("before-init", s.BeforeInit))
 	b.WriteString(initSteps + readySteps)

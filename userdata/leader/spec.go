@@ -96,6 +96,9 @@ func (s Spec) validate() error {
 		bad("dnsDomain", "%q is not a DNS name: give one such as %s", s.DNSDomain, DefaultDNSDomain)
 	}
 	s.validateSubnets(bad)
+	if first, _, _ := strings.Cut(s.ServiceSubnet, ","); s.AdvertiseAddress != "" && strings.Contains(s.AdvertiseAddress, ":") != strings.Contains(first, ":") {
+		bad("advertiseAddress", "%q is of another IP version than the first network of Services, %s, and the API server would end: give one of its version, or leave it out", s.AdvertiseAddress, first)
+	}
 	s.validateChoices(bad)
 	s.validateVIP(bad)
 	if why := userdata.BadHook(s.BeforeInit); why != "" {

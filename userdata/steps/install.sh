@@ -22,8 +22,8 @@ place() {
   mv -f "$bin/.${1##*/}.new" "$bin/${1##*/}"
 }
 tmp=$(mktemp -d)
-mkdir -p "$bin" /opt/cni/bin /etc/modules-load.d /etc/sysctl.d /etc/systemd/system /etc/containerd
-chmod 755 "$prefix" "$bin" /opt /opt/cni /opt/cni/bin /etc/containerd
+mkdir -p "$bin" /opt/cni/bin /etc/modules-load.d /etc/sysctl.d /etc/systemd/system /etc/containerd/conf.d
+chmod 755 "$prefix" "$bin" /opt /opt/cni /opt/cni/bin /etc/containerd /etc/containerd/conf.d
 printf 'overlay\nbr_netfilter\n' >/etc/modules-load.d/kubernetes.conf
 modprobe -a overlay br_netfilter || phase "warning reason=modules"
 printf '%s = 1\n' net.bridge.bridge-nf-call-iptables net.bridge.bridge-nf-call-ip6tables \

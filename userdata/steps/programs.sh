@@ -33,11 +33,6 @@ if ! have runc; then
   fetch runc "$RUNC" "$tmp/runc"
   place "$tmp/runc"
 fi
-# Flatcar's own configuration is in /usr; a package may ship one with CRI switched off.
-if [ ! -e $conf ] && [ ! -e /usr/share/containerd/config.toml ] || grep -qs '^disabled_plugins.*"cri"' $conf; then
-  own_config
-  systemctl try-restart containerd || :
-fi
 if [ ! -e /opt/cni/bin/loopback ] || [ -e /opt/cni/bin/.partial ]; then
   fetch cni "$CNI" "$tmp/cni.tgz"
   : >/opt/cni/bin/.partial
@@ -57,7 +52,7 @@ for name in kubeadm kubelet; do
     rm -f "$tmp/$name"
   fi
 done
-sandbox --kubernetes-version "$VERSION" ${IMAGES:+--image-repository "$IMAGES"}
+configure --kubernetes-version "$VERSION" ${IMAGES:+--image-repository "$IMAGES"}
 rm -rf "$tmp"
 if ! systemctl cat kubelet.service >/dev/null 2>&1; then
   u=/etc/systemd/system/kubelet.service

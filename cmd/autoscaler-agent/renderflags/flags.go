@@ -24,7 +24,7 @@ type Flags struct {
 	envFile *string
 	from    string
 	// Those that leader-config declares by other words.
-	Endpoint, Version, System, Arch, BeforeJoin, AfterJoin string
+	Endpoint, Version, System, Arch, NodeIP, BeforeJoin, AfterJoin string
 
 	joinFile, cloud, dns, format, instanceStore, attest, caFile  string
 	mirrors, noProxy, versions, ignorePreflight, imageRepository string
@@ -63,6 +63,7 @@ func New(c *cobra.Command, envFile *string) *Flags {
 	f.flags.StringVar(&f.Arch, "arch", "", "`architecture` of the machines: amd64 or arm64 (default both)")
 	f.flags.StringVar(&f.format, "format", "", "`form` of the user data: "+strings.Join(userdata.Formats(), ", ")+" (default ignition for flatcar, else script)")
 	f.flags.StringVar(&f.instanceStore, "instance-store", "", "put kubelet, containerd and logs on the machine's own NVMe disks: "+strings.Join(userdata.InstanceStores, " or ")+" (`level`, AWS only)")
+	f.flags.StringVar(&f.NodeIP, "node-ip", "", "which addresses of the machine its Node has, by `families` in their order: "+strings.Join(userdata.NodeIPs, ", ")+" (default one, which the kubelet chooses)")
 	f.flags.BoolVar(&f.externalCloud, "external-cloud-provider", false, "start the kubelet with --cloud-provider=external, for a cluster with a cloud controller manager")
 	f.flags.StringVar(&f.imageRepository, "image-repository", "", "`registry` with kubeadm's images in place of registry.k8s.io, as the cluster's own (leader-config --image-repository): the sandbox image comes from there")
 	f.flags.StringVar(&f.ignorePreflight, "ignore-preflight-errors", "", "comma-separated `checks` of kubeadm whose failure only warns")
@@ -81,7 +82,7 @@ func New(c *cobra.Command, envFile *string) *Flags {
 // Words are the flags that take one of a few words.
 func Words() map[string][]string {
 	return map[string][]string{
-		"cloud": userdata.Clouds(), "os": userdata.Systems(), "arch": userdata.Arches, "format": userdata.Formats(), "instance-store": userdata.InstanceStores,
+		"cloud": userdata.Clouds(), "os": userdata.Systems(), "arch": userdata.Arches, "format": userdata.Formats(), "instance-store": userdata.InstanceStores, "node-ip": userdata.NodeIPs,
 	}
 }
 

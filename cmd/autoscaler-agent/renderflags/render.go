@@ -165,6 +165,7 @@ func (f *Flags) spec(join map[string]string, token string) userdata.Spec {
 		Labels:                f.labels,
 		Taints:                f.taints,
 		ClusterDNS:            flagvalue.List(f.dns),
+		NodeIP:                f.NodeIP,
 		ExternalCloudProvider: f.externalCloud,
 		IgnorePreflight:       flagvalue.List(f.ignorePreflight),
 		Downloads:             f.downloads,
@@ -180,7 +181,7 @@ func (f *Flags) spec(join map[string]string, token string) userdata.Spec {
 // Leader is the part of a leader's specification that a worker has, too. f.ReadFiles comes first.
 func (f *Flags) Leader() userdata.Spec {
 	return userdata.Spec{
-		System: f.System, Arch: f.Arch, KubernetesVersion: f.Version, Join: userdata.Join{Endpoint: f.Endpoint},
+		System: f.System, Arch: f.Arch, NodeIP: f.NodeIP, KubernetesVersion: f.Version, Join: userdata.Join{Endpoint: f.Endpoint},
 		Downloads: f.downloads, Proxy: f.proxy, RegistryMirrors: f.registryMirrors, BeforeJoin: f.hooks[0], AfterJoin: f.hooks[1],
 	}
 }

@@ -251,7 +251,7 @@ func (r *rig) hook(t *testing.T, podNet string, images []string, more ...string)
 	t.Helper()
 	text := `#!/bin/sh
 set -eu
-sed -i 's/restrict_oom_score_adj = false/restrict_oom_score_adj = true/' /etc/containerd/config.toml
+{ grep '^version = ' /etc/containerd/config.toml; echo 'plugins."io.containerd.cri.v1.runtime".restrict_oom_score_adj = true'; } >/etc/containerd/conf.d/test.toml
 mkdir -p /etc/cni/net.d
 cat >/etc/cni/net.d/10-bridge.conflist <<'CNI'
 {"cniVersion": "1.0.0", "name": "bridge", "plugins": [

@@ -48,7 +48,7 @@ const (
 	// curl is real but for its patience.
 	curl    = note + "for a do shift; case $a in --retry | --retry-max-time) skip=1 ;; --retry-connrefused) ;; *) if [ -n \"${skip:-}\" ]; then skip=; else set -- \"$@\" \"$a\"; fi ;; esac; done\nexec /usr/bin/curl \"$@\"\n"
 	kubeadm = note + `case "$1 $2" in
-"config images") printf '%s\n' registry.k8s.io/kube-proxy:v1 registry.k8s.io/pause:3.10.1 ;;
+"config images") printf '%s\n' "${7:-registry.k8s.io}/kube-proxy:v1" "${7:-registry.k8s.io}/pause:3.10.1" ;;
 "join --config")
   cp "$3" /srv/join.yaml
   if [ -e /srv/hangs ]; then exec sleep 60; fi
@@ -56,7 +56,7 @@ const (
   mkdir -p /etc/kubernetes && echo kubelet >/etc/kubernetes/kubelet.conf ;;
 esac
 `
-	containerd = note + "[ ! -e /srv/no-config ] || exit 3\nprintf 'version = 3\\n      sandbox = \\047registry.k8s.io/pause:3.10\\047\\n   SystemdCgroup = false\\n'\n"
+	containerd = note + "[ ! -e /srv/no-config ] || exit 3\ncase $1 in -c) cat \"$2\" ;; *) echo 'version = 3' ;; esac\n"
 )
 
 func archive(t *testing.T, files map[string]string) []byte {

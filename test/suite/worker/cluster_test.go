@@ -179,7 +179,9 @@ func (r *rig) startAgent(t *testing.T) {
 }
 
 // hook lets containers start on a host of the test that lacks CAP_SYS_RESOURCE.
-const hook = "#!/bin/sh\nset -eu\nsed -i 's/restrict_oom_score_adj = false/restrict_oom_score_adj = true/' /etc/containerd/config.toml\nsystemctl restart containerd\n"
+const hook = "#!/bin/sh\nset -eu\n" +
+	"{ grep '^version = ' /etc/containerd/config.toml; echo 'plugins.\"io.containerd.cri.v1.runtime\".restrict_oom_score_adj = true'; } >/etc/containerd/conf.d/test.toml\n" +
+	"systemctl restart containerd\n"
 
 // render is renderPlain with the hook.
 func (r *rig) render(t *testing.T, flags ...string) []byte {

@@ -168,8 +168,8 @@ func TestFlatcar(t *testing.T) {
 	r.reboot(t, c, i, node.UID)
 }
 
-// TestFlatcarImageRepository: with --image-repository containerd runs with a configuration of its own,
-// whose sandbox image is the repository's.
+// TestFlatcarImageRepository: with --image-repository containerd runs with the image's configuration and
+// the repository's sandbox image.
 func TestFlatcarImageRepository(t *testing.T) {
 	r := newRig(t)
 	config := r.renderPlain(t, "--os", "flatcar", "--image-repository", "registry.example.net/k8s")
@@ -177,8 +177,8 @@ func TestFlatcarImageRepository(t *testing.T) {
 	c, i := r.machine(t, config, "")
 	console(t, c, "joined")
 	r.node(t, i)
-	if out := run(t, c, "grep", "-E", "^ *sandbox(_image)? = ", "/etc/containerd/config.toml"); !strings.Contains(out, "\"registry.example.net/k8s/pause:") {
-		t.Errorf("the sandbox image is %s", out)
+	if out := run(t, c, "containerd", "config", "dump"); !strings.Contains(out, "sandbox = 'registry.example.net/k8s/pause:") || !strings.Contains(out, "restrict_oom_score_adj = true") {
+		t.Errorf("containerd's configuration is %s", out)
 	}
 	if out := run(t, c, "sh", "-c", "tr '\\0' ' ' </proc/$(pidof containerd)/cmdline"); !strings.Contains(out, "--config /etc/containerd/config.toml") {
 		t.Errorf("containerd runs as %s", out)

@@ -1,5 +1,5 @@
 phase kubeadm-join
-sandbox --kubernetes-version "$VERSION" ${IMAGES:+--image-repository "$IMAGES"}
+configure --kubernetes-version "$VERSION" ${IMAGES:+--image-repository "$IMAGES"}
 if [ ! -e "$state/initialized" ]; then
   mkdir -p "${config%/*}"
   chmod 700 "${config%/*}"

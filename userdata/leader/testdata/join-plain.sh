@@ -120,8 +120,8 @@ place() {
   mv -f "$bin/.${1##*/}.new" "$bin/${1##*/}"
 }
 tmp=$(mktemp -d)
-mkdir -p "$bin" /opt/cni/bin /etc/modules-load.d /etc/sysctl.d /etc/systemd/system /etc/containerd
-chmod 755 "$prefix" "$bin" /opt /opt/cni /opt/cni/bin /etc/containerd
+mkdir -p "$bin" /opt/cni/bin /etc/modules-load.d /etc/sysctl.d /etc/systemd/system /etc/containerd/conf.d
+chmod 755 "$prefix" "$bin" /opt /opt/cni /opt/cni/bin /etc/containerd /etc/containerd/conf.d
 printf 'overlay\nbr_netfilter\n' >/etc/modules-load.d/kubernetes.conf
 modprobe -a overlay br_netfilter || phase "warning reason=modules"
 printf '%s = 1\n' net.bridge.bridge-nf-call-iptables net.bridge.bridge-nf-call-ip6tables \
@@ -145,21 +145,73 @@ need() {
     *) false ;;
   esac || die "reason=package name=$2"
 }
-VERSION=v1.36.3 IMAGES=''
-conf=/etc/containerd/config.toml made='# Made by autoscaler-agent.'
-own_config() {
-  containerd config default >"$tmp/default.toml" || die reason=containerd-config
-  { echo "$made"; sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' \
-    -e 's#config_path = ""#config_path = "/etc/containerd/certs.d"#' "$tmp/default.toml"; } >"$tmp/config.toml"
-  install -m 644 "$tmp/config.toml" $conf
+VERSION=v1.36.3 IMAGES='' REGISTRIES=
+conf=/etc/containerd/config.toml made='# Made by autoscaler-agent.' dropins='"/etc/containerd/conf.d/*.toml"'
+# cri VERSION PAUSE REGISTRIES: settings under the names that a configuration of this version has for them.
+cri() {
+  images='plugins."io.containerd.cri.v1.images"' pinned=pinned_images.sandbox runtime='plugins."io.containerd.cri.v1.runtime"'
+  if [ "$1" -le 2 ]; then images='plugins."io.containerd.grpc.v1.cri"' pinned=sandbox_image runtime=$images; fi
+  echo "version = $1"
+  [ -z "$2" ] || echo "$images.$pinned = \"$2\""
+  [ -z "$3" ] || echo "$images.registry.config_path = \"$3\""
 }
-# sandbox OPTIONS: kubeadm's image, in a configuration that is no operator's.
-sandbox() {
-  if [ -z "$IMAGES" ] && ! grep -qsx "$made" $conf || [ ! -e $conf ]; then return 0; fi
-  pause=$(kubeadm config images list "$@" 2>/dev/null | grep pause:) || { phase "warning reason=sandbox-image"; return 0; }
-  sed -E "s#^( *sandbox(_image)? = ).*#\1\"$pause\"#" $conf >"$tmp/config.toml"
-  cmp -s "$tmp/config.toml" $conf && return 0
-  install -m 644 "$tmp/config.toml" $conf
+own_config() {
+  echo "$made"
+  echo "imports = [$dropins]"
+  cri "$newest" "$pause" /etc/containerd/certs.d
+  echo "$runtime.containerd.runtimes.runc.runtime_type = \"io.containerd.runc.v2\""
+  echo "$runtime.containerd.runtimes.runc.options.SystemdCgroup = true"
+}
+# reads FILE: containerd reads there what was asked for. What it prints has one form, whatever the file has.
+reads() {
+  containerd -c "$1" config dump >"$tmp/dump.toml" 2>/dev/null || return 1
+  q="['\"]"
+  [ -z "$IMAGES" ] || grep -qE "^ *sandbox(_image)? = $q$pause$q" "$tmp/dump.toml" || return 1
+  [ -z "$REGISTRIES" ] || grep -qE "^ *config_path = $q$REGISTRIES$q" "$tmp/dump.toml"
+}
+# configure OPTIONS: containerd has the sandbox image that kubeadm names for them. A configuration that the image
+# brings keeps what it says, but for what was asked for.
+configure() {
+  base=$conf next=/etc/containerd/.config.toml.new image=/usr/share/containerd/config.toml own=''
+  [ -e $base ] || base=$image # Flatcar's
+  if [ ! -e $base ] || grep -qx "$made" $base || containerd -c $base config dump 2>/dev/null | grep -q '^disabled_plugins = .*cri'; then own=yes; fi
+  if [ -z "$own$IMAGES$REGISTRIES" ]; then return 0; fi
+  newest=$(containerd config default | sed -n 's/^version = //p')
+  [ -n "$newest" ] || die reason=containerd-config
+  pause=$(kubeadm config images list "$@" 2>/dev/null | grep pause:) || phase "warning reason=sandbox-image"
+  if [ -n "$own" ]; then
+    own_config >$next
+    if cmp -s $next $conf; then rm $next; return 0; fi
+  elif reads $base; then
+    return 0
+  elif [ "$newest" -gt 2 ]; then
+    version=$(sed -n 's/^version *= *\([0-9]*\).*/\1/p' $base)
+    cri "${version:-1}" "${IMAGES:+$pause}" "$REGISTRIES" >/etc/containerd/conf.d/autoscaler-agent.toml
+    if reads $base; then
+      cat $base
+    elif grep -q '^imports *= *\[' $base; then
+      sed "s#^imports *= *\[#&$dropins, #" $base
+    else
+      echo "imports = [$dropins]"
+      cat $base
+    fi >$next
+  else # for a file with one setting of a plugin, containerd 1 would drop the plugin's others
+    sed -E ${IMAGES:+-e "s#^( *sandbox_image = ).*#\1\"$pause\"#"} ${REGISTRIES:+-e "s#^( *config_path = ).*#\1\"$REGISTRIES\"#"} $base >$next
+  fi
+  if [ -z "$own" ] && ! reads $next; then
+    rm -f $next /etc/containerd/conf.d/autoscaler-agent.toml
+    phase "warning reason=containerd-config"
+    return 0
+  fi
+  chmod -R u=rwX,go=rX $next /etc/containerd/conf.d
+  mv -f $next $conf
+  if [ -e $image ]; then
+    d=/etc/systemd/system/containerd.service.d
+    mkdir -p $d
+    printf '[Service]\nEnvironment=CONTAINERD_CONFIG=%s\n' $conf >$d/10-config.conf
+    chmod -R u=rwX,go=rX $d
+    systemctl daemon-reload
+  fi
   systemctl try-restart containerd || :
 }
 if ! have containerd; then
@@ -197,11 +249,6 @@ if ! have runc; then
   fetch runc "$RUNC" "$tmp/runc"
   place "$tmp/runc"
 fi
-# Flatcar's own configuration is in /usr; a package may ship one with CRI switched off.
-if [ ! -e $conf ] && [ ! -e /usr/share/containerd/config.toml ] || grep -qs '^disabled_plugins.*"cri"' $conf; then
-  own_config
-  systemctl try-restart containerd || :
-fi
 if [ ! -e /opt/cni/bin/loopback ] || [ -e /opt/cni/bin/.partial ]; then
   fetch cni "$CNI" "$tmp/cni.tgz"
   : >/opt/cni/bin/.partial
@@ -221,7 +268,7 @@ for name in kubeadm kubelet; do
     rm -f "$tmp/$name"
   fi
 done
-sandbox --kubernetes-version "$VERSION" ${IMAGES:+--image-repository "$IMAGES"}
+configure --kubernetes-version "$VERSION" ${IMAGES:+--image-repository "$IMAGES"}
 rm -rf "$tmp"
 if ! systemctl cat kubelet.service >/dev/null 2>&1; then
   u=/etc/systemd/system/kubelet.service
@@ -290,7 +337,7 @@ cat <<JOIN
 JOIN
 }
 phase kubeadm-join
-sandbox --kubernetes-version "$VERSION" ${IMAGES:+--image-repository "$IMAGES"}
+configure --kubernetes-version "$VERSION" ${IMAGES:+--image-repository "$IMAGES"}
 if [ ! -e "$state/initialized" ]; then
   mkdir -p "${config%/*}"
   chmod 700 "${config%/*}"
