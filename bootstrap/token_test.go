@@ -116,22 +116,6 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-func TestValidateNamesVariableAndRemedy(t *testing.T) {
-	if err := settings().Validate(); err != nil {
-		t.Errorf("the defaults: %v", err)
-	}
-	if err := (Config{TokenTTL: 49 * time.Hour}).Validate(); err == nil || !strings.Contains(err.Error(), "admission-policy.yaml") {
-		t.Errorf("a TTL that the policy refuses: %v", err)
-	}
-	err := Config{File: "worker.env", TokenTTL: 0, TokenMaxAge: -1, TokenGroups: []string{"system:masters"}, Endpoint: "host"}.Validate()
-	for _, want := range []string{"AUTOSCALER_BOOTSTRAP_FILE", "AUTOSCALER_BOOTSTRAP_TOKEN_TTL", "AUTOSCALER_BOOTSTRAP_TOKEN_MAX_AGE",
-		"AUTOSCALER_BOOTSTRAP_TOKEN_GROUPS", "AUTOSCALER_BOOTSTRAP_ENDPOINT", "host:port"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not name %s", err, want)
-		}
-	}
-}
-
 // TestLookup: a token that the closed join lets in is ours, and lives.
 func TestLookup(t *testing.T) {
 	now := time.Now()

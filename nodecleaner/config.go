@@ -1,8 +1,6 @@
 package nodecleaner
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
@@ -13,44 +11,44 @@ type Config struct {
 	// Enabled switches the service on.
 	Enabled bool `envconfig:"ENABLED" default:"true" desc:"Whether Node objects of dead machines are deleted."`
 	// Mode is "delete", or "observe" to report which Nodes would be deleted by which rule.
-	Mode string `envconfig:"MODE" default:"delete" desc:"delete, or observe to report only."`
+	Mode string `envconfig:"MODE" default:"delete" oneof:"delete,observe" desc:"delete, or observe to report only."`
 	// ObserveFirst is the time after its first start in which an agent only observes (M2); 0:
 	// none. The state file keeps the time of the first start.
-	ObserveFirst time.Duration `envconfig:"OBSERVE_FIRST" default:"24h" desc:"How long after its first start the agent only reports; 0: not at all."`
+	ObserveFirst time.Duration `envconfig:"OBSERVE_FIRST" default:"24h" range:"0s..8760h" desc:"How long after its first start the agent only reports; 0: not at all."`
 	// SightInterval is the least time between the two reads of the cloud that prove an
 	// instance gone (G).
-	SightInterval time.Duration `envconfig:"SIGHT_INTERVAL" default:"60s" desc:"Least time between the two reads that prove an instance gone."`
+	SightInterval time.Duration `envconfig:"SIGHT_INTERVAL" default:"60s" range:"1s..1h" desc:"Least time between the two reads that prove an instance gone."`
 	// GoneGrace is how long the Node of a terminated instance must be not Ready (L1).
-	GoneGrace time.Duration `envconfig:"GONE_GRACE" default:"0s" desc:"How long the Node of a terminated instance must be not Ready."`
+	GoneGrace time.Duration `envconfig:"GONE_GRACE" default:"0s" range:"0s..168h" desc:"How long the Node of a terminated instance must be not Ready."`
 	// SentGrace is the same for an absent instance that a scale-down removed.
-	SentGrace time.Duration `envconfig:"SENT_GRACE" default:"60s" desc:"The same for an instance that a scale-down removed and that is no longer listed."`
+	SentGrace time.Duration `envconfig:"SENT_GRACE" default:"60s" range:"0s..168h" desc:"The same for an instance that a scale-down removed and that is no longer listed."`
 	// Grace is the same for an absent instance that no scale-down removed.
-	Grace time.Duration `envconfig:"GRACE" default:"10m" desc:"The same for an instance that no scale-down removed."`
+	Grace time.Duration `envconfig:"GRACE" default:"10m" range:"0s..168h" desc:"The same for an instance that no scale-down removed."`
 	// KnownFor is the age from which the absence of an instance is believed in a cloud that
 	// goes on listing terminated instances (EC2): a read without a younger instance lags. An
 	// instance that was removed by a scale-down needs no age.
-	KnownFor time.Duration `envconfig:"KNOWN_FOR" default:"1h" desc:"Age from which the absence of an instance is believed where a cloud lists terminated ones."`
+	KnownFor time.Duration `envconfig:"KNOWN_FOR" default:"1h" range:"0s..168h" desc:"Age from which the absence of an instance is believed where a cloud lists terminated ones."`
 	// MaxShare is the share of managed Nodes that may be gone at once without a
 	// scale-down (B2); one Node always may.
-	MaxShare float64 `envconfig:"MAX_SHARE" default:"0.2" desc:"Share of the managed Nodes that may be gone at once without a scale-down."`
+	MaxShare float64 `envconfig:"MAX_SHARE" default:"0.2" range:"0..1" desc:"Share of the managed Nodes that may be gone at once without a scale-down."`
 	// MassHold is how long terminated instances above MaxShare are held (B2, B4).
-	MassHold time.Duration `envconfig:"MASS_HOLD" default:"10m" desc:"How long deletions above that share are held."`
+	MassHold time.Duration `envconfig:"MASS_HOLD" default:"10m" range:"0s..168h" desc:"How long deletions above that share are held."`
 	// FreezeFor is the time without deletions after an interruption of our own view (B3) and
 	// after the last of several failed reads of the cloud (B6).
-	FreezeFor time.Duration `envconfig:"FREEZE_FOR" default:"5m" desc:"Time without deletions after an outage of the API server or of the cloud."`
+	FreezeFor time.Duration `envconfig:"FREEZE_FOR" default:"5m" range:"0s..168h" desc:"Time without deletions after an outage of the API server or of the cloud."`
 	// UnledgeredEvery is the least time between deletions of Nodes that no
 	// scale-down removed (B5).
-	UnledgeredEvery time.Duration `envconfig:"UNLEDGERED_EVERY" default:"10s" desc:"Least time between deletions of Nodes that no scale-down removed."`
+	UnledgeredEvery time.Duration `envconfig:"UNLEDGERED_EVERY" default:"10s" range:"0s..24h" desc:"Least time between deletions of Nodes that no scale-down removed."`
 	// BreakErrors failed reads of the cloud within BreakWithin stop deletions for FreezeFor
 	// (B6); 0: never.
-	BreakErrors int           `envconfig:"BREAK_ERRORS" default:"5" desc:"So many failed reads of the cloud stop deletions; 0: never."`
-	BreakWithin time.Duration `envconfig:"BREAK_WITHIN" default:"10m" desc:"The time within which they have to fail."`
+	BreakErrors int           `envconfig:"BREAK_ERRORS" default:"5" range:"0..1000000" desc:"So many failed reads of the cloud stop deletions; 0: never."`
+	BreakWithin time.Duration `envconfig:"BREAK_WITHIN" default:"10m" range:"0s..168h" desc:"The time within which they have to fail."`
 	// DetachFor is how long a Node with the out-of-service taint waits for its volumes
 	// to be detached (N4); Kubernetes' own limit is six minutes.
-	DetachFor time.Duration `envconfig:"DETACH_FOR" default:"6m" desc:"How long a Node out of service waits for its volumes."`
+	DetachFor time.Duration `envconfig:"DETACH_FOR" default:"6m" range:"0s..168h" desc:"How long a Node out of service waits for its volumes."`
 	// CloudController is "auto" (while a cloud controller manager renews its Lease the mode
 	// is observe, C1) or "ignore" (its node controller is known not to run).
-	CloudController string `envconfig:"CLOUD_CONTROLLER" default:"auto" desc:"auto: only report while a cloud controller manager is at work; ignore: delete all the same."`
+	CloudController string `envconfig:"CLOUD_CONTROLLER" default:"auto" oneof:"auto,ignore" desc:"auto: only report while a cloud controller manager is at work; ignore: delete all the same."`
 }
 
 // The modes.
@@ -64,40 +62,6 @@ const (
 	CloudControllerAuto   = "auto"
 	CloudControllerIgnore = "ignore"
 )
-
-// Validate names every wrong variable and the remedy.
-func (c Config) Validate() error {
-	var errs []error
-	bad := func(name, value, remedy string) {
-		errs = append(errs, fmt.Errorf("AUTOSCALER_NODECLEANER_%s is %s: %s", name, value, remedy))
-	}
-	if c.Mode != ModeDelete && c.Mode != ModeObserve {
-		bad("MODE", fmt.Sprintf("%q", c.Mode), "use delete or observe")
-	}
-	if c.CloudController != CloudControllerAuto && c.CloudController != CloudControllerIgnore {
-		bad("CLOUD_CONTROLLER", fmt.Sprintf("%q", c.CloudController), "use auto or ignore")
-	}
-	if c.BreakErrors < 0 {
-		bad("BREAK_ERRORS", fmt.Sprint(c.BreakErrors), "use zero or more")
-	}
-	if c.SightInterval < time.Second {
-		bad("SIGHT_INTERVAL", c.SightInterval.String(), "use 1s or more, for example 60s")
-	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{{"OBSERVE_FIRST", c.ObserveFirst}, {"GONE_GRACE", c.GoneGrace}, {"SENT_GRACE", c.SentGrace}, {"GRACE", c.Grace}, {"KNOWN_FOR", c.KnownFor},
-		{"MASS_HOLD", c.MassHold}, {"FREEZE_FOR", c.FreezeFor}, {"UNLEDGERED_EVERY", c.UnledgeredEvery},
-		{"BREAK_WITHIN", c.BreakWithin}, {"DETACH_FOR", c.DetachFor}} {
-		if d.value < 0 {
-			bad(d.name, d.value.String(), "use zero or more")
-		}
-	}
-	if c.MaxShare < 0 || c.MaxShare > 1 {
-		bad("MAX_SHARE", fmt.Sprint(c.MaxShare), "use a share between 0 and 1, for example 0.2")
-	}
-	return errors.Join(errs...)
-}
 
 // silence is the longest pause between two rounds after which the memory is still trusted:
 // four times the longest sleep of the loop.

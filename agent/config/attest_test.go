@@ -23,8 +23,8 @@ func TestAttestNeedsOtherSettings(t *testing.T) {
 		"an open join":       {"AUTOSCALER_CSR_JOIN", "open", "AUTOSCALER_CSR_JOIN=closed"},
 		"without bootstrap":  {"AUTOSCALER_BOOTSTRAP_ENABLED", "false", "AUTOSCALER_BOOTSTRAP_ENABLED is false"},
 		"a relative path":    {"AUTOSCALER_BOOTSTRAP_ATTEST_CERT_FILE", "attest.crt", "absolute path"},
-		"no time":            {"AUTOSCALER_BOOTSTRAP_ATTEST_WINDOW", "1s", "use 1m or more"},
-		"an unknown mode":    {"AUTOSCALER_BOOTSTRAP_TOKENS", "always", "standing, growth or none"},
+		"no time":            {"AUTOSCALER_BOOTSTRAP_ATTEST_WINDOW", "1s", "from 1m to"},
+		"an unknown mode":    {"AUTOSCALER_BOOTSTRAP_TOKENS", "always", "use standing, growth or none"},
 		"a bare parameter":   {"AUTOSCALER_BOOTSTRAP_SSM_PARAMETER", "join", "begins with a slash"},
 		"a reserved one":     {"AUTOSCALER_BOOTSTRAP_SSM_PARAMETER", "/aws/join", "begins with a slash"},
 		"a good parameter":   {"AUTOSCALER_BOOTSTRAP_SSM_PARAMETER", "/clusters/demo/join", ""},
@@ -59,7 +59,7 @@ func TestLaunchTemplatesWantAStandingToken(t *testing.T) {
 	}
 	t.Setenv("AUTOSCALER_BOOTSTRAP_TOKENS", "standing")
 	t.Setenv("AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATE_KEEP", "0")
-	if _, err := Load(); err == nil || !strings.Contains(err.Error(), "use 1 to 100") {
+	if _, err := Load(); err == nil || !strings.Contains(err.Error(), "from 1 to 100") {
 		t.Error(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -29,28 +30,30 @@ import (
 // that reads it. Load fills it from AUTOSCALER_* variables.
 type Config struct {
 	// Provider names the cloud, or several with commas between them.
-	Provider string `default:"asg" desc:"The cloud: asg (AWS), nova, magnum, clusterapi or externalgrpc; several are separated by commas."`
+	Provider string `default:"asg" form:"providers" desc:"The cloud: asg (AWS), nova, magnum, clusterapi or externalgrpc; several are separated by commas."`
 	// Kubeconfig is the path of the kubeconfig; see KubeconfigPath for what stands in.
-	Kubeconfig string `desc:"Path of the kubeconfig; empty: KUBECONFIG, then /etc/autoscaler-agent/kubeconfig."`
+	Kubeconfig string `form:"file" desc:"Path of the kubeconfig; empty: KUBECONFIG, then /etc/autoscaler-agent/kubeconfig."`
 	// StateDir holds state.json, which a restart reads.
-	StateDir string `split_words:"true" default:"/var/lib/autoscaler-agent" desc:"Directory of what a restart has to remember."`
+	StateDir string `split_words:"true" default:"/var/lib/autoscaler-agent" form:"directory" desc:"Directory of what a restart has to remember."`
 	// GroupsFile is groups.yaml: prices, pauses, headroom and more; see package groups.
-	GroupsFile string `split_words:"true" default:"/etc/autoscaler-agent/groups.yaml" desc:"Path of groups.yaml: prices, pauses, headroom and more of single node groups."`
+	GroupsFile string `split_words:"true" default:"/etc/autoscaler-agent/groups.yaml" form:"file" desc:"Path of groups.yaml: prices, pauses, headroom and more of single node groups."`
 	// Prices says which prices of groups count; see groups.PricesComputed.
 	Prices string `default:"computed" oneof:"computed,told,typed" desc:"Which prices of node groups count: typed (in groups.yaml), told (by the cloud too), computed (from the machine's size too)."`
 	// Socket is the local API's unix socket; "off" for none.
-	Socket string `default:"/run/autoscaler-agent/agent.sock" desc:"Unix socket on which status and explain ask the running agent; off for none."`
+	Socket string `default:"/run/autoscaler-agent/agent.sock" form:"socket" desc:"Unix socket on which status and explain ask the running agent; off for none."`
 	// Listen is the address of metrics and health; "off" for none.
-	Listen string `default:"127.0.0.1:8085" desc:"Address of metrics and health; off for none."`
+	Listen string `default:"127.0.0.1:8085" form:"listen or off" desc:"Address of metrics and health; off for none."`
 	// ListenPage serves the page beside the metrics. A reader of the page learns the names of
 	// pods and nodes.
 	ListenPage bool   `split_words:"true" default:"false" desc:"Serve the page under /page beside the metrics; who reaches the address reads names of pods and nodes."`
-	LogLevel   string `split_words:"true" default:"info" desc:"Least level of the journal: debug, info, warn or error."`
+	LogLevel   string `split_words:"true" default:"info" oneof:"debug,info,warn,error" desc:"Least level of the journal: debug, info, warn or error."`
 	// NodeName is this machine's name in the Lease; empty: its host name.
-	NodeName string `split_words:"true" desc:"Name of this machine in the Lease; empty: its host name."`
+	NodeName string `split_words:"true" form:"name" desc:"Name of this machine in the Lease; empty: its host name."`
 
 	// EnvFile is the environment file that the settings came from; empty: EnvFile.
 	EnvFile string `ignored:"true"`
+	// groupsNamed: an operator named GroupsFile, so that it has to be there.
+	groupsNamed bool
 
 	Lease   election.Config
 	Scaler  Scaler
@@ -71,12 +74,12 @@ type Scaler struct {
 	StatusConfigMap bool `split_words:"true" default:"true" desc:"Whether Cluster Autoscaler's status page is kept in the ConfigMap kube-system/cluster-autoscaler-status."`
 	// Quiet is how long the world must be silent before a round that something urgent
 	// asked for; Cap is the longest that such a round waits from the first event.
-	Quiet time.Duration `default:"200ms" range:"0s.." desc:"How long the cluster must be silent before an urgent round (an unschedulable pod) starts."`
-	Cap   time.Duration `default:"800ms" desc:"Longest wait for that silence, from the first event."`
+	Quiet time.Duration `default:"200ms" range:"0s..1m" desc:"How long the cluster must be silent before an urgent round (an unschedulable pod) starts."`
+	Cap   time.Duration `default:"800ms" range:"0s..10m" desc:"Longest wait for that silence, from the first event."`
 	// Calm is how long a round waits that nothing urgent asked for.
-	Calm time.Duration `default:"2s" range:"0s.." desc:"How long a round waits that nothing urgent asked for."`
+	Calm time.Duration `default:"2s" range:"0s..10m" desc:"How long a round waits that nothing urgent asked for."`
 	// Idle is the longest time without a round.
-	Idle time.Duration `default:"30s" range:"1s.." desc:"Longest time without a round."`
+	Idle time.Duration `default:"30s" range:"1s..1h" desc:"Longest time without a round."`
 }
 
 // Load reads and checks the configuration from the process's environment. The error
@@ -84,6 +87,7 @@ type Scaler struct {
 func Load() (Config, error) {
 	var c Config
 	err := process(&c)
+	c.groupsNamed = os.Getenv(groupsVariable) != ""
 	c.Bootstrap.TokenGroups = c.JoinGroups() // they go by the mode of the join
 	swallowed, open := unclosed(os.Environ())
 	err = errors.Join(err, unknown(os.Environ()), proxies(), c.Validate())
@@ -188,18 +192,35 @@ func (c Config) checkStateDir() error {
 }
 
 // CheckFiles finds the mistakes in what the configuration names on this machine: the state
-// directory and groups.yaml. Load tells those of the names themselves.
+// directory, groups.yaml, and files that are something else. Load tells those of the names themselves.
 func (c Config) CheckFiles() error {
 	if c.StateDir == "" {
 		return nil // nothing was loaded
 	}
-	err := c.checkStateDir()
+	err := errors.Join(c.checkStateDir(), c.WrongFiles())
 	if filepath.IsAbs(c.GroupsFile) {
 		_, bad := c.ReadGroupsFile()
 		err = errors.Join(err, bad)
 	}
 	return err
 }
+
+// WrongFiles names the settings that want a file and name a directory. groups.yaml is read, which tells more.
+func (c Config) WrongFiles() error {
+	var errs []error
+	for _, v := range Variables() {
+		path := reflect.ValueOf(c).FieldByIndex(v.field)
+		if v.tag.Get("form") != "file" || v.Name == groupsVariable {
+			continue
+		}
+		if st, err := os.Stat(path.String()); err == nil && st.IsDir() {
+			errs = append(errs, fmt.Errorf("%s is %q, which is a directory: write the path of a file", v.Name, path))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+const groupsVariable = Prefix + "_GROUPS_FILE"
 
 // Identity is the name of the Node that the agent runs on.
 func (c Config) Identity() (string, error) {

@@ -123,3 +123,15 @@ func TestExampleIsComplete(t *testing.T) {
 		t.Error("units/agent.env.example is not what the code says; write it anew: go run ./cmd/autoscaler-agent check --print-env > units/agent.env.example")
 	}
 }
+
+// TestWarnings: a page that others reach is warned of, one of this machine alone is not.
+func TestWarnings(t *testing.T) {
+	for listen, want := range map[string]bool{"127.0.0.1:8085": false, "[::1]:8085": false, "localhost:8085": false, "off": false, "0.0.0.0:8085": true, ":8085": true, "[::]:8085": true, "10.0.0.1:8085": true, "leader:8085": true} {
+		for _, page := range []bool{true, false} {
+			c := Config{Listen: listen, ListenPage: page, EnvFile: os.DevNull}
+			if got := c.Warnings(); (len(got) == 1) != (want && page) {
+				t.Errorf("%s, page %t: %q", listen, page, got)
+			}
+		}
+	}
+}

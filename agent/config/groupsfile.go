@@ -2,8 +2,11 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -72,6 +75,9 @@ func OnlyGroupsFile(path string) Config {
 
 // ReadGroupsFile reads groups.yaml once, for a command.
 func (c Config) ReadGroupsFile() (groups.File, error) {
+	if _, err := os.Stat(c.GroupsFile); c.groupsNamed && errors.Is(err, fs.ErrNotExist) {
+		return groups.File{}, fmt.Errorf("%s is %q, and there is no such file: write it, or take the setting out", groupsVariable, c.GroupsFile)
+	}
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	live, err := c.OpenGroupsFile(logrus.NewEntry(quiet))

@@ -15,7 +15,7 @@ type Kubelet struct {
 	KubeReserved   Amounts    `split_words:"true" default:"cpu=100m,memory=256Mi" desc:"What the workers' kubelets keep for themselves, as the kubelet's --kube-reserved."`
 	SystemReserved Amounts    `split_words:"true" default:"cpu=100m,memory=256Mi" desc:"What they keep for the system, as --system-reserved."`
 	EvictionHard   Thresholds `split_words:"true" default:"memory.available<100Mi,nodefs.available<10%" desc:"When they evict pods, as --eviction-hard."`
-	MaxPods        int64      `split_words:"true" default:"110" range:"1..1000000" desc:"Most pods on a worker."`
+	MaxPods        int64      `split_words:"true" default:"110" range:"1..10000" desc:"Most pods on a worker."`
 }
 
 // Reservation is k in the words of agent/cluster.

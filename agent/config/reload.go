@@ -7,8 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-
-	"github.com/sirupsen/logrus"
 )
 
 // EnvSeen is what an environment file said when the agent started.
@@ -60,8 +58,8 @@ func (e *EnvSeen) Changes() (level string, others []string, err error) {
 			continue
 		}
 		level = now[name]
-		if parsed, bad := logrus.ParseLevel(level); bad != nil || parsed < logrus.ErrorLevel || parsed > logrus.DebugLevel {
-			return "", others, fmt.Errorf("%s: %s is %q: use debug, info, warn or error", e.path, name, level)
+		if remedy := faultOf(name, level); remedy != "" {
+			return "", others, fmt.Errorf("%s: %s is %q: %s", e.path, name, level, remedy)
 		}
 	}
 	if level != "" {

@@ -21,7 +21,7 @@ type Services struct {
 }
 
 func (s Services) validate(provider string) error {
-	return errors.Join(s.Config.Validate(provider), s.CSR.Validate(), s.Nodecleaner.Validate(), s.Bootstrap.Validate(), s.validateJoin(), s.validateAttest(provider))
+	return errors.Join(s.Config.Validate(provider), s.Bootstrap.Validate(), s.validateJoin(), s.validateAttest(provider))
 }
 
 // JoinIsClosed tells whether the agent alone approves the client certificates of machines that

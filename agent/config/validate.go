@@ -3,23 +3,16 @@ package config
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net"
+	"net/netip"
 	"reflect"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/sirupsen/logrus"
-	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/all"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/schedule"
 )
-
-// socketLimit is the longest path of a unix socket on Linux: sun_path without its NUL.
-const socketLimit = 107
 
 // Validate returns everything that is wrong with c, joined.
 func (c Config) Validate() error {
@@ -27,26 +20,26 @@ func (c Config) Validate() error {
 	bad := func(name string, value any, remedy string) {
 		errs = append(errs, fmt.Errorf("%s_%s is %v: %s", Prefix, name, value, remedy))
 	}
-	if _, err := all.Split(c.Provider); err != nil {
-		bad("PROVIDER", fmt.Sprintf("%q", c.Provider), err.Error()+"; several are separated by commas")
-	}
-	if level, err := logrus.ParseLevel(c.LogLevel); err != nil || level < logrus.ErrorLevel || level > logrus.DebugLevel {
-		bad("LOG_LEVEL", fmt.Sprintf("%q", c.LogLevel), "use debug, info, warn or error")
-	}
-	if c.Listen != "off" {
-		_, port, err := net.SplitHostPort(c.Listen)
-		if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
-			bad("LISTEN", fmt.Sprintf("%q", c.Listen), "write host:port, for example 127.0.0.1:8085, or off")
-		}
-	}
-	c.validateNames(bad)
-	noNumber := map[string]bool{}
-	outOfRange(reflect.ValueOf(c), Variables(), func(v Variable, value any, remedy string) {
-		if f, ok := value.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-			noNumber[v.Name] = true
-		}
+	told := map[string]bool{}
+	judge(reflect.ValueOf(c), Variables(), func(v Variable, value, remedy string) {
+		told[v.Name] = true
 		bad(strings.TrimPrefix(v.Name, Prefix+"_"), value, remedy)
 	})
+	c.validateTogether(func(name string, value any, remedy string) {
+		if !told[Prefix+"_"+name] {
+			bad(name, value, remedy)
+		}
+	})
+	for _, err := range Flatten(c.Services.validate(c.Provider)) {
+		if name, _, _ := strings.Cut(strings.ReplaceAll(err.Error(), ":", " "), " "); !told[name] { // one mistake is told once
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// validateTogether finds what one setting demands of another one.
+func (c Config) validateTogether(bad func(name string, value any, remedy string)) {
 	for _, d := range []struct {
 		name         string
 		value, least time.Duration
@@ -61,63 +54,36 @@ func (c Config) Validate() error {
 			bad(d.name, d.value, fmt.Sprintf("use %s or more", d.least))
 		}
 	}
-	c.validateScaling(bad)
-	for _, err := range Flatten(c.Services.validate(c.Provider)) {
-		name, _, _ := strings.Cut(err.Error(), ":")
-		if !noNumber[name] { // the services judge the range of a number
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// validateNames reports paths and names that nothing can have.
-func (c Config) validateNames(bad func(name string, value any, remedy string)) {
-	if len(c.Socket) > socketLimit {
-		bad("SOCKET", fmt.Sprintf("%q", c.Socket), fmt.Sprintf("a socket's path has at most %d characters, this one has %d: write a shorter one", socketLimit, len(c.Socket)))
-	}
-	for _, p := range []struct{ name, value string }{{"SOCKET", c.Socket}, {"GROUPS_FILE", c.GroupsFile}} {
-		if p.value != "" && p.value != "off" && !strings.HasPrefix(p.value, "/") {
-			bad(p.name, fmt.Sprintf("%q", p.value), "write an absolute path: the unit runs in /")
-		}
-	}
-	for _, n := range []struct{ name, value string }{{"NODE_NAME", c.NodeName}, {"LEASE_NAME", c.Lease.Name}, {"LEASE_NAMESPACE", c.Lease.Namespace}} {
-		if n.value != "" && len(validation.IsDNS1123Subdomain(n.value)) > 0 {
-			bad(n.name, fmt.Sprintf("%q", n.value), "write a name as Kubernetes has them: small letters, digits, - and ., a letter or digit at both ends")
-		}
-	}
-	if c.StateDir == "" || !strings.HasPrefix(c.StateDir, "/") {
-		bad("STATE_DIR", fmt.Sprintf("%q", c.StateDir), "write an absolute path, for example /var/lib/autoscaler-agent")
-	}
-}
-
-// mostGiB is more memory than a cluster has: a larger number is meant in bytes.
-const mostGiB = 1 << 24
-
-// validateScaling reports what the tags of the policy cannot say.
-func (c Config) validateScaling(bad func(name string, value any, remedy string)) {
 	if err := schedule.Check(c.Scaling.DisruptionBudgets); err != nil {
 		bad("SCALING_DISRUPTION_BUDGETS", "not readable", err.Error())
-	}
-	if unknown := plan.UnknownExpanders(c.Scaling.Expander); len(unknown) > 0 || strings.HasPrefix(c.Scaling.Expander, ",") || strings.HasSuffix(strings.TrimSpace(c.Scaling.Expander), ",") {
-		bad("SCALING_EXPANDER", fmt.Sprintf("%q", c.Scaling.Expander), "use "+strings.Join(plan.Expanders(), ", ")+", or several of them, comma-separated")
 	}
 	for _, l := range []struct {
 		name     string
 		min, max int64
 	}{{"CORES", c.Scaling.MinCoresTotal, c.Scaling.MaxCoresTotal}, {"MEMORY", c.Scaling.MinMemoryTotal, c.Scaling.MaxMemoryTotal}} {
-		for _, bound := range []struct {
-			name  string
-			value int64
-		}{{"MIN_", l.min}, {"MAX_", l.max}} {
-			if l.name == "MEMORY" && bound.value > mostGiB {
-				bad("SCALING_"+bound.name+"MEMORY_TOTAL", bound.value, fmt.Sprintf("the unit is GiB: write %d for so many bytes", max(bound.value>>30, 1)))
-			}
-		}
 		if l.max > 0 && l.min > l.max {
 			bad("SCALING_MIN_"+l.name+"_TOTAL", l.min, fmt.Sprintf("use a number from 0 to AUTOSCALER_SCALING_MAX_%s_TOTAL, which is %d", l.name, l.max))
 		}
 	}
+	if b := c.Bootstrap; b.TokenMaxAge > 0 && b.TokenMaxAge < b.TokenTTL {
+		bad("BOOTSTRAP_TOKEN_MAX_AGE", b.TokenMaxAge, fmt.Sprintf("use 0s (never), or AUTOSCALER_BOOTSTRAP_TOKEN_TTL (%s) or more: until then the token lives that was given out", b.TokenTTL))
+	}
+	if c.ListenPage && c.Listen == "off" {
+		bad("LISTEN_PAGE", c.ListenPage, "use false, or set AUTOSCALER_LISTEN to the address of the page: it is off")
+	}
+	if names, err := all.Split(c.Provider); err == nil && c.Bootstrap.Upgrades() && !slices.Contains(names, "nova") && len(c.Bootstrap.LaunchTemplates) == 0 {
+		bad("BOOTSTRAP_UPGRADE", c.Bootstrap.Upgrade, "use off, or name launch templates in AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATES: there is no user data whose version could follow")
+	}
+}
+
+// Warnings are settings that are in force and that an operator may not have meant.
+func (c Config) Warnings() []string {
+	out := Repeated(c.EnvFile)
+	host, _, err := net.SplitHostPort(c.Listen)
+	if addr, bad := netip.ParseAddr(host); c.ListenPage && err == nil && host != "localhost" && (bad != nil || !addr.IsLoopback()) {
+		out = append(out, fmt.Sprintf("%s_LISTEN is %q and %s_LISTEN_PAGE is true: whatever reaches that address reads the names of pods and nodes; listen on 127.0.0.1, or let a firewall keep others away", Prefix, c.Listen, Prefix))
+	}
+	return out
 }
 
 // Flatten takes a tree of joined errors apart.

@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/kelseyhightower/envconfig"
 
@@ -27,13 +28,14 @@ type Variable struct {
 	Type    string // Go's word for it
 	bare    string // the name without prefix that envconfig would fall back to
 	field   []int  // where it is in Config, for reflect
+	typ     reflect.Type
 	tag     reflect.StructTag
 }
 
 // Variables lists every variable that Config reads, in the order of its fields.
-func Variables() []Variable {
-	return variables(Prefix, reflect.TypeFor[Config](), nil)
-}
+func Variables() []Variable { return allVariables() }
+
+var allVariables = sync.OnceValue(func() []Variable { return variables(Prefix, reflect.TypeFor[Config](), nil) })
 
 // variables lists the variables of the fields of t, which is at the field path of the whole.
 func variables(prefix string, t reflect.Type, path []int) []Variable {
@@ -52,7 +54,7 @@ func variables(prefix string, t reflect.Type, path []int) []Variable {
 			out = append(out, variables(inner, f.Type, at)...)
 			continue
 		}
-		out = append(out, Variable{Name: name, Default: f.Tag.Get("default"), About: f.Tag.Get("desc"), Type: f.Type.String(), bare: strings.ToUpper(f.Tag.Get("envconfig")), field: at, tag: f.Tag})
+		out = append(out, Variable{Name: name, Default: f.Tag.Get("default"), About: f.Tag.Get("desc"), Type: f.Type.String(), bare: strings.ToUpper(f.Tag.Get("envconfig")), field: at, typ: f.Type, tag: f.Tag})
 	}
 	return out
 }
@@ -87,8 +89,8 @@ func decodes(t reflect.Type) bool {
 	return false
 }
 
-// leadingZero is a number that is octal, hexadecimal or binary to Go.
-var leadingZero = regexp.MustCompile(`^[+-]?0[0-9A-Za-z_]`)
+// noDecimal is a number that is octal, hexadecimal or binary to Go, or has underscores.
+var noDecimal = regexp.MustCompile(`^[+-]?0[0-9A-Za-z]|_`)
 
 // process fills c from the process's environment and reports every variable that is
 // wrong, where envconfig stops at the first. Two of envconfig's habits are kept out:
@@ -119,8 +121,20 @@ func process(c *Config) error {
 	var errs []error
 	for _, v := range known {
 		// strconv would read 010 as 8.
-		if value := os.Getenv(v.Name); leadingZero.MatchString(value) && strings.HasPrefix(strings.TrimPrefix(v.Type, "u"), "int") {
-			errs = append(errs, fmt.Errorf("%s is %q: write a whole number, in decimal and without a zero before it", v.Name, value))
+		if value := os.Getenv(v.Name); noDecimal.MatchString(value) && strings.HasPrefix(strings.TrimPrefix(v.Type, "u"), "int") {
+			errs = append(errs, fmt.Errorf("%s is %q: write a whole number, in decimal digits and without a zero before it", v.Name, value))
+			hide(v.Name)
+		}
+	}
+	for _, v := range known {
+		value := os.Getenv(v.Name)
+		switch {
+		case value == "":
+		case strings.TrimSpace(value) == "":
+			errs = append(errs, fmt.Errorf("%s is blank: write its value, or take the line out", v.Name))
+			hide(v.Name)
+		case emptyElement(value):
+			errs = append(errs, fmt.Errorf("%s is %q, which has an empty element: write what belongs there, or leave a comma out", v.Name, value))
 			hide(v.Name)
 		}
 	}
@@ -128,12 +142,29 @@ func process(c *Config) error {
 		err := envconfig.Process(Prefix, c)
 		var parse *envconfig.ParseError
 		if !errors.As(err, &parse) {
+			trimElements(reflect.ValueOf(c).Elem(), known)
 			return errors.Join(append(errs, err)...)
 		}
 		errs = append(errs, unparsed(parse))
 		hide(parse.KeyName)
 	}
 	return errors.Join(errs...)
+}
+
+// emptyElement tells a list that has a comma too many. No setting has a value with one.
+func emptyElement(value string) bool {
+	return slices.ContainsFunc(strings.Split(value, ","), func(element string) bool { return strings.TrimSpace(element) == "" })
+}
+
+// trimElements leaves out the blanks behind the commas of a list, which envconfig keeps.
+func trimElements(c reflect.Value, list []Variable) {
+	for _, v := range list {
+		if value := c.FieldByIndex(v.field); value.Kind() == reflect.Slice && value.Type().Elem().Kind() == reflect.String {
+			for i := range value.Len() {
+				value.Index(i).SetString(strings.TrimSpace(value.Index(i).String()))
+			}
+		}
+	}
 }
 
 // unparsed says what to write in place of a value. What Go says of it helps only where the type
@@ -165,7 +196,7 @@ func remedy(typeName string) string {
 		return "a time with its unit, for example 90s, 10m or 1h30m"
 	case "bool":
 		return "true or false"
-	case "int", "int32", "int64":
+	case "int", "int32", "int64", "uint64":
 		return "a whole number"
 	case "float64":
 		return "a number, for example 0.5"

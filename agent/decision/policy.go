@@ -94,66 +94,66 @@ func extendedName(name string) string {
 // Policy is what an operator may set, with the field's defaults; the environment
 // names are AUTOSCALER_SCALING_*.
 type Policy struct {
-	Expander                    string                    `default:"least-waste" desc:"Which group is grown: least-waste, price, priority, most-pods, least-nodes, random, or several, comma-separated."`
+	Expander                    string                    `default:"least-waste" form:"expanders" desc:"Which group is grown: least-waste, price, priority, most-pods, least-nodes, random, or several, comma-separated."`
 	RandomSeed                  uint64                    `split_words:"true" default:"1" range:"any" desc:"Seed of the expander random."`
 	MaxNodesTotal               int                       `split_words:"true" default:"0" range:"0..1000000" desc:"Most nodes of the whole cluster, control plane included; 0: no limit."`
 	MaxCoresTotal               int64                     `split_words:"true" default:"0" range:"0..16777216" desc:"Most cores of the whole cluster; 0: no limit."`
-	MaxMemoryTotal              int64                     `split_words:"true" default:"0" desc:"Most memory of the whole cluster in GiB; 0: no limit."`
+	MaxMemoryTotal              int64                     `split_words:"true" default:"0" range:"0..16777216" unit:"GiB" desc:"Most memory of the whole cluster in GiB; 0: no limit."`
 	MinCoresTotal               int64                     `split_words:"true" default:"0" range:"0..16777216" desc:"Fewest cores of the whole cluster, which scale-down keeps."`
-	MinMemoryTotal              int64                     `split_words:"true" default:"0" desc:"Least memory of the whole cluster in GiB, which scale-down keeps."`
+	MinMemoryTotal              int64                     `split_words:"true" default:"0" range:"0..16777216" unit:"GiB" desc:"Least memory of the whole cluster in GiB, which scale-down keeps."`
 	GPUTotal                    Bounds                    `envconfig:"GPU_TOTAL" desc:"Bounds of extended resources over the whole cluster, such as nvidia.com/gpu:0:16, comma-separated."`
 	BalanceSimilarNodeGroups    bool                      `split_words:"true" default:"false" desc:"Whether new machines are spread evenly over similar groups."`
-	BalanceIgnoreLabels         []string                  `split_words:"true" desc:"More labels in which similar groups may differ, comma-separated."`
-	BalanceLabels               []string                  `split_words:"true" desc:"Compare these labels only; groups are similar that agree in them."`
-	ExpendablePodsCutoff        int32                     `split_words:"true" default:"-10" range:"any" desc:"Pods of a lower priority bring no machine and keep none."`
-	NewPodDelay                 time.Duration             `split_words:"true" default:"0s" desc:"Age before which no machine is bought for a pod."`
-	BurstHold                   time.Duration             `split_words:"true" default:"15s" desc:"How long the pods that come after the first purchase of a burst may wait to be bought for together; 0s: not at all."`
-	Patience                    time.Duration             `default:"1m" desc:"How long a pod may wait, where pods come one by one, so that the machine bought for them is fuller (rule U30); 0s: not at all."`
-	MaxNodeProvisionTime        time.Duration             `split_words:"true" default:"15m" range:"1s.." desc:"How long an instance may take to become a Node before it is ended, and a young Node to become what its template says."`
-	MaxNodeStartupTime          time.Duration             `split_words:"true" default:"15m" desc:"How long a new Node may take to become Ready before it counts as unready."`
-	StartupTaints               []string                  `split_words:"true" desc:"Keys of taints that young nodes lose by themselves and that no template has, whoever sets them, comma-separated."`
-	StatusTaints                []string                  `split_words:"true" desc:"Keys of taints that tell the state of a node: no template has them, and pods never count on their end, comma-separated."`
-	BackoffInitial              time.Duration             `split_words:"true" default:"5m" desc:"First pause of a group after a failure to start machines; it doubles with each further one."`
-	BackoffMax                  time.Duration             `split_words:"true" default:"30m" desc:"Longest pause of a group after failures."`
-	BackoffReset                time.Duration             `split_words:"true" default:"3h" desc:"Time without failures after which pauses start small again."`
+	BalanceIgnoreLabels         []string                  `split_words:"true" form:"label" desc:"More labels in which similar groups may differ, comma-separated."`
+	BalanceLabels               []string                  `split_words:"true" form:"label" desc:"Compare these labels only; groups are similar that agree in them."`
+	ExpendablePodsCutoff        int32                     `split_words:"true" default:"-10" range:"-2147483648..2147483647" desc:"Pods of a lower priority bring no machine and keep none."`
+	NewPodDelay                 time.Duration             `split_words:"true" default:"0s" range:"0s..24h" desc:"Age before which no machine is bought for a pod."`
+	BurstHold                   time.Duration             `split_words:"true" default:"15s" range:"0s..10m" desc:"How long the pods that come after the first purchase of a burst may wait to be bought for together; 0s: not at all."`
+	Patience                    time.Duration             `default:"1m" range:"0s..1h" desc:"How long a pod may wait, where pods come one by one, so that the machine bought for them is fuller (rule U30); 0s: not at all."`
+	MaxNodeProvisionTime        time.Duration             `split_words:"true" default:"15m" range:"1s..24h" desc:"How long an instance may take to become a Node before it is ended, and a young Node to become what its template says."`
+	MaxNodeStartupTime          time.Duration             `split_words:"true" default:"15m" range:"0s..24h" desc:"How long a new Node may take to become Ready before it counts as unready."`
+	StartupTaints               []string                  `split_words:"true" form:"taint" desc:"Keys of taints that young nodes lose by themselves and that no template has, whoever sets them, comma-separated."`
+	StatusTaints                []string                  `split_words:"true" form:"taint" desc:"Keys of taints that tell the state of a node: no template has them, and pods never count on their end, comma-separated."`
+	BackoffInitial              time.Duration             `split_words:"true" default:"5m" range:"0s..168h" desc:"First pause of a group after a failure to start machines; it doubles with each further one."`
+	BackoffMax                  time.Duration             `split_words:"true" default:"30m" range:"0s..168h" desc:"Longest pause of a group after failures."`
+	BackoffReset                time.Duration             `split_words:"true" default:"3h" range:"0s..8760h" desc:"Time without failures after which pauses start small again."`
 	ScaleDown                   bool                      `split_words:"true" default:"true" desc:"Whether nodes that nothing needs are removed."`
 	UtilizationThreshold        float64                   `split_words:"true" default:"0.5" range:"0..1" desc:"Share of cpu or memory requested above which a node stays."`
 	GPUUtilizationThreshold     float64                   `envconfig:"GPU_UTILIZATION_THRESHOLD" default:"0.5" range:"0..1" desc:"The same for nodes with GPUs, of which only the GPUs count."`
-	UnneededFor                 time.Duration             `split_words:"true" default:"10m" range:"0s.." desc:"How long a node must be unneeded before it goes."`
+	UnneededFor                 time.Duration             `split_words:"true" default:"10m" range:"0s..8760h" desc:"How long a node must be unneeded before it goes."`
 	ScaleDownUnready            bool                      `split_words:"true" default:"true" desc:"Whether nodes that are not Ready are removed."`
-	UnreadyFor                  time.Duration             `split_words:"true" default:"20m" desc:"How long a node must be not Ready before it goes."`
-	DelayAfterAdd               time.Duration             `split_words:"true" default:"10m" desc:"Pause of scale-down after a scale-up."`
-	DelayAfterFailure           time.Duration             `split_words:"true" default:"3m" desc:"Pause of scale-down after a removal that failed."`
-	DelayAfterTaint             time.Duration             `split_words:"true" default:"5s" desc:"Wait between the mark on a node and the first eviction from it."`
-	MaxEmptyAtOnce              int                       `split_words:"true" default:"10" desc:"Most empty nodes that go at once."`
-	MaxDrainAtOnce              int                       `split_words:"true" default:"10" desc:"Most nodes that are drained at once."`
-	MaxPodEvictionTime          time.Duration             `split_words:"true" default:"2m" desc:"How long an eviction is tried, beyond the pod's own grace period."`
-	MaxGracefulTermination      time.Duration             `split_words:"true" default:"10m" desc:"Most of a pod's own grace period that a drain grants."`
+	UnreadyFor                  time.Duration             `split_words:"true" default:"20m" range:"0s..8760h" desc:"How long a node must be not Ready before it goes."`
+	DelayAfterAdd               time.Duration             `split_words:"true" default:"10m" range:"0s..8760h" desc:"Pause of scale-down after a scale-up."`
+	DelayAfterFailure           time.Duration             `split_words:"true" default:"3m" range:"0s..8760h" desc:"Pause of scale-down after a removal that failed."`
+	DelayAfterTaint             time.Duration             `split_words:"true" default:"5s" range:"0s..1h" desc:"Wait between the mark on a node and the first eviction from it."`
+	MaxEmptyAtOnce              int                       `split_words:"true" default:"10" range:"0..100000" desc:"Most empty nodes that go at once."`
+	MaxDrainAtOnce              int                       `split_words:"true" default:"10" range:"0..100000" desc:"Most nodes that are drained at once."`
+	MaxPodEvictionTime          time.Duration             `split_words:"true" default:"2m" range:"0s..168h" desc:"How long an eviction is tried, beyond the pod's own grace period."`
+	MaxGracefulTermination      time.Duration             `split_words:"true" default:"10m" range:"0s..168h" desc:"Most of a pod's own grace period that a drain grants."`
 	DrainPriority               DrainOrder                `envconfig:"DRAIN_PRIORITY_CONFIG" desc:"Order of evictions as priority:seconds, such as 0:60,1000:120: lower priorities first, each with its cap of grace."`
 	EvictDaemonsOccupied        bool                      `envconfig:"DAEMONSET_EVICTION_FOR_OCCUPIED_NODES" default:"true" desc:"Whether DaemonSet pods are asked to end before their drained node goes."`
 	EvictDaemonsEmpty           bool                      `envconfig:"DAEMONSET_EVICTION_FOR_EMPTY_NODES" default:"false" desc:"The same for nodes with DaemonSet pods only."`
-	NodeDeletionDelayTimeout    time.Duration             `split_words:"true" default:"2m" desc:"How long a drained node with a delay-deletion annotation is kept."`
+	NodeDeletionDelayTimeout    time.Duration             `split_words:"true" default:"2m" range:"0s..168h" desc:"How long a drained node with a delay-deletion annotation is kept."`
 	Consolidate                 string                    `default:"priced" oneof:"priced,always,off" desc:"Replace nodes by fewer or cheaper machines: priced (only where prices are known), always, or off."`
-	ConsolidateAfter            time.Duration             `split_words:"true" default:"5m" desc:"How long a saving must be real, without a break."`
+	ConsolidateAfter            time.Duration             `split_words:"true" default:"5m" range:"0s..8760h" desc:"How long a saving must be real, without a break."`
 	ConsolidateSaving           float64                   `split_words:"true" default:"0.15" range:"0..<1" desc:"Least share of the price that a replacement must save."`
-	ConsolidatePodCost          float64                   `split_words:"true" default:"0.75" range:"0.." desc:"What moving a pod counts for, as a share of what a pod costs in an hour: the saving of an hour must be more."`
+	ConsolidatePodCost          float64                   `split_words:"true" default:"0.75" range:"0..1000" desc:"What moving a pod counts for, as a share of what a pod costs in an hour: the saving of an hour must be more."`
 	Drift                       bool                      `default:"false" desc:"Whether nodes that are not what their group would start today (image, user data and so on) are replaced."`
-	MaxNodeAge                  time.Duration             `split_words:"true" default:"0s" desc:"Age at which a node is replaced, up to a tenth earlier so that machines of one burst do not end together; 0s: never."`
-	RepairAfter                 time.Duration             `split_words:"true" default:"0s" desc:"How long a node must be sick (not Ready, or one of the repair conditions) before it is replaced; 0s: never."`
-	RepairConditions            []string                  `split_words:"true" desc:"Node conditions that make a node sick while they are True, such as KernelDeadlock,ReadonlyFilesystem, comma-separated."`
+	MaxNodeAge                  time.Duration             `split_words:"true" default:"0s" range:"1h..87600h" zero:"never" desc:"Age at which a node is replaced, up to a tenth earlier so that machines of one burst do not end together; 0s: never."`
+	RepairAfter                 time.Duration             `split_words:"true" default:"0s" range:"1m..8760h" zero:"never" desc:"How long a node must be sick (not Ready, or one of the repair conditions) before it is replaced; 0s: never."`
+	RepairConditions            []string                  `split_words:"true" form:"condition" desc:"Node conditions that make a node sick while they are True, such as KernelDeadlock,ReadonlyFilesystem, comma-separated."`
 	RepairMaxSick               int                       `split_words:"true" default:"20" range:"0..100" desc:"Share of sick nodes of a group or of the cluster in percent above which none is replaced for it, more than one sick node provided."`
 	ReplaceAtMax                string                    `split_words:"true" default:"wait" oneof:"wait,empty-first" desc:"What a node does that is to be replaced while its group is at its maximum: wait, or empty-first (its pods wait then)."`
-	ReplaceDrainTime            time.Duration             `split_words:"true" default:"15m" desc:"How long the drain of a node that is replaced may last beyond the pods' own grace period before it is given up."`
+	ReplaceDrainTime            time.Duration             `split_words:"true" default:"15m" range:"0s..8760h" desc:"How long the drain of a node that is replaced may last beyond the pods' own grace period before it is given up."`
 	ReplaceDrainOverdue         string                    `split_words:"true" default:"give-up" oneof:"give-up,force" desc:"A drain that does not end in that time: give-up (the node stays), or force (its machine ends with the pods that are left)."`
 	DisruptionBudgets           cluster.DisruptionBudgets `split_words:"true" desc:"How many nodes of the cluster may go at once, why and when, such as 10% of drifted at 0 22 * * * for 6h in Europe/Berlin."`
-	MaxBulkSoftTaintCount       int                       `split_words:"true" default:"10" desc:"Most nodes of one round that the scheduler is told to avoid; 0: none."`
+	MaxBulkSoftTaintCount       int                       `split_words:"true" default:"10" range:"0..100000" desc:"Most nodes of one round that the scheduler is told to avoid; 0: none."`
 	SkipNodesWithSystemPods     bool                      `split_words:"true" default:"true" desc:"Whether a pod of kube-system keeps its node, unless a budget or an annotation lets it go."`
 	SkipNodesWithLocalStorage   bool                      `split_words:"true" default:"true" desc:"Whether a pod with a local volume (emptyDir, hostPath) keeps its node."`
 	IgnoreDaemonSetsUtilization bool                      `envconfig:"IGNORE_DAEMONSETS_UTILIZATION" default:"false" desc:"Whether DaemonSet pods are left out of the share that is requested."`
-	OKTotalUnready              int                       `envconfig:"OK_TOTAL_UNREADY" default:"3" desc:"So many unready nodes never stop scale-down."`
+	OKTotalUnready              int                       `envconfig:"OK_TOTAL_UNREADY" default:"3" range:"0..1000000" desc:"So many unready nodes never stop scale-down."`
 	MaxTotalUnreadyPercent      int                       `split_words:"true" default:"45" range:"0..100" desc:"Share of unready nodes above which nothing is removed, in percent."`
 	EnforceMin                  bool                      `split_words:"true" default:"true" desc:"Whether a group below its minimum is grown to it."`
-	FreshFor                    time.Duration             `split_words:"true" default:"1m" desc:"Age of a group's facts from which nothing in it is removed."`
+	FreshFor                    time.Duration             `split_words:"true" default:"1m" range:"0s..24h" desc:"Age of a group's facts from which nothing in it is removed."`
 
 	// Priorities is the live map of the expander "priority"; PrioritiesFault says why its
 	// newest version is not used.

@@ -24,7 +24,10 @@ func Check(ctx context.Context, cfg config.Config, loadErr error, offline bool) 
 	for _, e := range config.Flatten(loadErr) {
 		add(LevelError, "configuration", e.Error(), "")
 	}
-	for _, text := range config.Repeated(cfg.EnvFile) {
+	for _, e := range config.Flatten(cfg.WrongFiles()) {
+		add(LevelError, "configuration", e.Error(), "")
+	}
+	for _, text := range cfg.Warnings() {
 		add(LevelWarning, "configuration", text, "")
 	}
 	if loadErr == nil {

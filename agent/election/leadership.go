@@ -18,11 +18,11 @@ import (
 // Config is the election's part of the configuration; the defaults are Cluster
 // Autoscaler's.
 type Config struct {
-	Namespace     string        `default:"kube-system" desc:"Namespace of the Lease by which one of several agents acts, and of the priority ConfigMap."`
-	Name          string        `default:"autoscaler-agent" desc:"Name of the Lease."`
-	Duration      time.Duration `default:"15s" desc:"How long a Lease holds that its agent no longer renews."`
-	RenewDeadline time.Duration `split_words:"true" default:"10s" desc:"How long the acting agent tries to renew its Lease before it stops to act."`
-	RetryPeriod   time.Duration `split_words:"true" default:"2s" range:"100ms.." desc:"Time between two renewals of the Lease."`
+	Namespace     string        `default:"kube-system" form:"namespace" desc:"Namespace of the Lease by which one of several agents acts, and of the priority ConfigMap."`
+	Name          string        `default:"autoscaler-agent" form:"name" desc:"Name of the Lease."`
+	Duration      time.Duration `default:"15s" range:"1s..10m" desc:"How long a Lease holds that its agent no longer renews."`
+	RenewDeadline time.Duration `split_words:"true" default:"10s" range:"1s..10m" desc:"How long the acting agent tries to renew its Lease before it stops to act."`
+	RetryPeriod   time.Duration `split_words:"true" default:"2s" range:"100ms..1m" desc:"Time between two renewals of the Lease."`
 }
 
 // Deps is what the election works with.

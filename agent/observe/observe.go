@@ -29,15 +29,15 @@ import (
 type Config struct {
 	// Fast and Slow are the periods of reading the cloud: while instances come or go,
 	// and otherwise.
-	Fast time.Duration `default:"2s" range:"100ms.." desc:"Time between two reads of the cloud while machines come or go."`
-	Slow time.Duration `default:"30s" desc:"Time between two reads of the cloud otherwise."`
+	Fast time.Duration `default:"2s" range:"100ms..1h" desc:"Time between two reads of the cloud while machines come or go."`
+	Slow time.Duration `default:"30s" range:"100ms..24h" desc:"Time between two reads of the cloud otherwise."`
 	// Timeout bounds one read of the cloud.
-	Timeout time.Duration `default:"25s" range:"1s.." desc:"Longest time of one read of the cloud."`
+	Timeout time.Duration `default:"25s" range:"1s..10m" desc:"Longest time of one read of the cloud."`
 	// StaleAfter is how long the API server may be silent before its facts count as
 	// old. The Lease is renewed every 2 s, so silence is noticed.
-	StaleAfter time.Duration `split_words:"true" default:"15s" desc:"Silence of the API server after which its facts count as old."`
+	StaleAfter time.Duration `split_words:"true" default:"15s" range:"1s..1h" desc:"Silence of the API server after which its facts count as old."`
 	// Schedulers are the scheduler names whose Unschedulable verdict is understood.
-	Schedulers []string `default:"default-scheduler" desc:"Schedulers whose verdict Unschedulable asks for machines, comma-separated."`
+	Schedulers []string `default:"default-scheduler" form:"word" desc:"Schedulers whose verdict Unschedulable asks for machines, comma-separated."`
 }
 
 // The urgencies of a wake-up.

@@ -44,6 +44,12 @@ func badSettings() [][2]string {
 		setting("OBSERVE_SLOW", "1s"), setting("KUBELET_KUBE_RESERVED", "cpu=lots"), setting("KUBELET_EVICTION_HARD", "memory.available<5%"),
 		setting("CSR_JOIN", "clsoed"), setting("CSR_EXTRA_NAMES", "fixed.example.org"), setting("NODECLEANER_MODE", "destroy"), setting("BOOTSTRAP_TOKEN_TTL", "9000h"),
 
+		setting("SCALING_REPAIR_CONDITIONS", "Ready"), setting("SCALING_REPAIR_CONDITIONS", "disk pressure"), setting("SCALING_REPAIR_CONDITIONS", "!!"), setting("SCALING_REPAIR_CONDITIONS", "KernelDeadlock,"), setting("SCALING_STARTUP_TAINTS", "a=b:NoSchedule"), setting("SCALING_STATUS_TAINTS", "a:NoSchedule"),
+		setting("GROUPS_FILE", "/does/not/exist.yaml"), {"AUTOSCALER_LISTEN=off\nAUTOSCALER_LISTEN_PAGE=true\n", "AUTOSCALER_LISTEN_PAGE is true"}, setting("BOOTSTRAP_FILE", "/etc"), setting("KUBECONFIG", "/etc"), setting("OPENSTACK_CLOUD_CONFIG", "/etc"), setting("BOOTSTRAP_ATTEST_CERT_FILE", "/etc"),
+		setting("BOOTSTRAP_TOKEN_GROUPS", "system:bootstrappers:a,system:bootstrappers:b,system:bootstrappers:c"), setting("SCALING_MAX_NODE_AGE", "1m"), setting("SCALING_REPAIR_AFTER", "1s"), setting("BOOTSTRAP_TOKEN_MAX_AGE", "1m"), setting("CSR_DNS_DOMAIN", "cluster local"), setting("BOOTSTRAP_UPGRADE", "minor"),
+		setting("OBSERVE_SCHEDULERS", "a,,b"), setting("CSR_SERVICE_CIDRS", "10.96.0.0/12,"), setting("AWS_AUTO_DISCOVERY", "asg:tag=a,,b"), setting("KUBELET_KUBE_RESERVED", "cpu=1,,memory=1Gi"), setting("SCALING_DRAIN_PRIORITY_CONFIG", ",0:60"), setting("SCALING_BALANCE_LABELS", "a b"),
+		setting("MAGNUM_HEAT", "perhaps"), setting("EXTERNALGRPC_CERT_FILE", "cert.pem"), setting("SCALING_MAX_NODES_TOTAL", "1_000"), setting("LOG_LEVEL", "warning"), setting("CSR_FORBIDDEN_NAMES", "10.0.0.0/8"), setting("SCALING_UNNEEDED_FOR", "100000h"),
+
 		// Lines.
 		{"AUTOSCALER_LISTEN = off\n", ""}, {"set AUTOSCALER_LISTEN=off\n", "NAME=VALUE"}, {"- AUTOSCALER_LISTEN=off\n", "NAME=VALUE"}, {"AUTOSCALER_LISTEN=\"off\nAUTOSCALER_LOG_LEVEL=info\n", "line break"},
 		{"AUTOSCALER_SCALING_UNEEDED_FOR=5m\n", "did you mean AUTOSCALER_SCALING_UNNEEDED_FOR?"}, {"AUTOSCALER_FROBNICATE_EVERYTHING_NOW=1\n", "remove it"}, {"AUTOSCALER_=1\n", "AUTOSCALER_"},

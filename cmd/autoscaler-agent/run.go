@@ -44,7 +44,7 @@ func runCommand() *cobra.Command {
 			return exitCode(exitConfig)
 		}
 		cfg.EnvFile = *envFile // also where systemd has read it
-		for _, text := range config.Repeated(*envFile) {
+		for _, text := range cfg.Warnings() {
 			log.WithField("service", "agent").Warn("configuration: " + text)
 		}
 		if err := agent.Run(c.Context(), cfg, log); err != nil {

@@ -16,26 +16,26 @@ import (
 type Config struct {
 	// Region of the groups. Empty: what the SDK finds (AWS_REGION, the shared
 	// configuration file, the instance's own region).
-	Region string `split_words:"true" desc:"AWS region; empty: what the SDK finds (AWS_REGION, the instance's own)."`
+	Region string `split_words:"true" form:"region" desc:"AWS region; empty: what the SDK finds (AWS_REGION, the instance's own)."`
 	// ClusterName is short for the two tags that Cluster Autoscaler's documents
 	// recommend: k8s.io/cluster-autoscaler/enabled and
 	// k8s.io/cluster-autoscaler/<ClusterName>, both of which a group must carry.
-	ClusterName string `split_words:"true" desc:"Finds groups tagged k8s.io/cluster-autoscaler/enabled and k8s.io/cluster-autoscaler/NAME."`
+	ClusterName string `split_words:"true" form:"text" desc:"Finds groups tagged k8s.io/cluster-autoscaler/enabled and k8s.io/cluster-autoscaler/NAME."`
 	// AutoDiscovery lists further discovery rules. A group is ours when ANY of them
 	// matches (Cluster Autoscaler merges several into one rule that matches nothing).
 	AutoDiscovery Discovery `split_words:"true" desc:"More rules that find groups, such as asg:tag=key,key=value; any of them is enough."`
 	// Groups names groups one by one, as "name" or as "min:max:name".
-	Groups []string `split_words:"true" desc:"Auto Scaling groups by name, or as min:max:name, comma-separated."`
+	Groups []string `split_words:"true" form:"text" desc:"Auto Scaling groups by name, or as min:max:name, comma-separated."`
 	// VMMemoryOverheadPercent is the part of an instance type's memory that the
 	// hypervisor and the kernel keep from the kubelet. Karpenter's default (7.5) holds
 	// until a real node of the same template has been seen.
-	VMMemoryOverheadPercent float64 `split_words:"true" default:"7.5" desc:"Share of an instance type's memory that never reaches the kubelet, until a real node has shown it."`
+	VMMemoryOverheadPercent float64 `split_words:"true" default:"7.5" range:"0..<100" desc:"Share of an instance type's memory that never reaches the kubelet, until a real node has shown it."`
 	// SecondaryAddresses lets secondary private and IPv6 addresses, and the public ones
 	// that lead to them, stand in serving certificates. Leave it off where the CNI gives
 	// them to pods (AWS VPC CNI).
 	SecondaryAddresses bool `split_words:"true" desc:"Whether secondary addresses may stand in certificates; not where a CNI gives them to pods."`
 	// Timeout limits each single call to AWS, the SDK's one repetition included.
-	Timeout time.Duration `split_words:"true" default:"10s" desc:"Longest time of one call to AWS."`
+	Timeout time.Duration `split_words:"true" default:"10s" range:"100ms..10m" desc:"Longest time of one call to AWS."`
 }
 
 // Discovery is a list of rules as Cluster Autoscaler writes them:

@@ -18,36 +18,36 @@ import (
 type Config struct {
 	// ClusterName is short for the rule clusterapi:clusterName=<ClusterName>: the name
 	// of the Cluster object of this cluster. With Namespace, both must fit.
-	ClusterName string `split_words:"true" desc:"Name of the Cluster object of this cluster."`
+	ClusterName string `split_words:"true" form:"name" desc:"Name of the Cluster object of this cluster."`
 	// Namespace of the objects in the management cluster.
-	Namespace string `desc:"Namespace of the objects in the management cluster."`
+	Namespace string `form:"namespace" desc:"Namespace of the objects in the management cluster."`
 	// AutoDiscovery lists rules in Cluster Autoscaler's form. An object is a node group when
 	// ANY of them matches.
 	AutoDiscovery Discovery `split_words:"true" desc:"Rules that find groups, such as clusterapi:namespace=a,clusterName=b."`
 	// CloudConfig is the kubeconfig of the management cluster. Empty: the management
 	// cluster is the one that the agent's own kubeconfig names.
-	CloudConfig string `split_words:"true" desc:"Kubeconfig of the management cluster; empty: this cluster manages itself."`
+	CloudConfig string `split_words:"true" form:"file" desc:"Kubeconfig of the management cluster; empty: this cluster manages itself."`
 	// CloudConfigAuthoritative never takes the agent's own kubeconfig for the management
 	// cluster: with an empty CloudConfig it is the cluster of the agent's pod.
 	CloudConfigAuthoritative bool `split_words:"true" default:"false" desc:"Never take the agent's own kubeconfig for the management cluster."`
 	// Group is the API group, and the prefix of labels and annotations. Empty:
 	// CAPI_GROUP, or else cluster.x-k8s.io.
-	Group string `desc:"API group of Cluster API; empty: CAPI_GROUP, then cluster.x-k8s.io."`
+	Group string `form:"domain" desc:"API group of Cluster API; empty: CAPI_GROUP, then cluster.x-k8s.io."`
 	// Version is the version of the API. Empty: CAPI_VERSION, or else the one that the
 	// management cluster prefers.
-	Version string `desc:"API version, v1beta1 or v1beta2; empty: CAPI_VERSION, then what the management cluster prefers of the two."`
+	Version string `oneof:"v1beta1,v1beta2" desc:"API version, v1beta1 or v1beta2; empty: CAPI_VERSION, then what the management cluster prefers of the two."`
 	// ScaleZeroDefaultArch is the architecture of machines whose infrastructure template
 	// has none. Empty: CAPI_SCALE_ZERO_DEFAULT_ARCH, or else amd64.
-	ScaleZeroDefaultArch string `split_words:"true" desc:"Architecture of machines whose template names none; empty: CAPI_SCALE_ZERO_DEFAULT_ARCH, then amd64."`
+	ScaleZeroDefaultArch string `split_words:"true" oneof:"amd64,arm64,ppc64le,s390x" desc:"Architecture of machines whose template names none; empty: CAPI_SCALE_ZERO_DEFAULT_ARCH, then amd64."`
 	// AdditionalSyncMachineLabels are Cluster API's own --additional-sync-machine-labels:
 	// regular expressions of labels that reach nodes beside the three domains that do.
-	AdditionalSyncMachineLabels []string `split_words:"true" desc:"Patterns of more labels that Cluster API brings from Machines to Nodes."`
+	AdditionalSyncMachineLabels []string `split_words:"true" form:"regexp" desc:"Patterns of more labels that Cluster API brings from Machines to Nodes."`
 	// MarkLead is the time between a delete-machine mark and the write of replicas: Cluster
 	// API's controllers see Machines and replicas through two watches, and a controller that
 	// sees the lower replicas before the mark would delete any machine.
-	MarkLead time.Duration `split_words:"true" default:"300ms" desc:"Wait between the mark on a Machine and the lower number of replicas."`
+	MarkLead time.Duration `split_words:"true" default:"300ms" range:"0s..1m" desc:"Wait between the mark on a Machine and the lower number of replicas."`
 	// Timeout limits each single call to the management cluster.
-	Timeout time.Duration `default:"10s" desc:"Longest time of one call to the management cluster."`
+	Timeout time.Duration `default:"10s" range:"100ms..10m" desc:"Longest time of one call to the management cluster."`
 }
 
 // Discovery is a list of rules: "clusterapi:namespace=blue,clusterName=test1,key=value".

@@ -17,23 +17,23 @@ import (
 type Config struct {
 	// Address of the plug-in: host:port as Cluster Autoscaler has it (host%zone:port,
 	// [host]:port), or unix:/path.
-	Address string `desc:"Address of the plug-in: host:port or unix:/path."`
+	Address string `form:"plugin" desc:"Address of the plug-in: host:port or unix:/path."`
 	// CertFile and KeyFile are the agent's certificate and key, in PEM form.
-	CertFile string `split_words:"true" desc:"The agent's certificate for the plug-in."`
-	KeyFile  string `split_words:"true" desc:"Its key."`
+	CertFile string `split_words:"true" form:"file" desc:"The agent's certificate for the plug-in."`
+	KeyFile  string `split_words:"true" form:"file" desc:"Its key."`
 	// CAFile has the authorities of the plug-in's certificate. Empty: the authorities
 	// that this machine trusts.
-	CAFile string `split_words:"true" desc:"Authorities of the plug-in's certificate; empty: those of this machine."`
+	CAFile string `split_words:"true" form:"file" desc:"Authorities of the plug-in's certificate; empty: those of this machine."`
 	// ServerName is the name in the plug-in's certificate. Empty: the address's host.
-	ServerName string `split_words:"true" desc:"Name in the plug-in's certificate; empty: the host of the address."`
+	ServerName string `split_words:"true" form:"host" desc:"Name in the plug-in's certificate; empty: the host of the address."`
 	// Insecure allows a connection without TLS, to this machine only.
 	Insecure bool `desc:"Allow a connection without TLS, to this machine only."`
 	// CloudConfig is the path of a file in the form of Cluster Autoscaler's
 	// --cloud-config for this provider: address, key, cert, cacert, grpc_timeout. The
 	// variables above override it.
-	CloudConfig string `split_words:"true" desc:"Path of Cluster Autoscaler's --cloud-config for externalgrpc; the variables above override it."`
+	CloudConfig string `split_words:"true" form:"file" desc:"Path of Cluster Autoscaler's --cloud-config for externalgrpc; the variables above override it."`
 	// Timeout limits each single call. 0: the timeout of CloudConfig, else 10 seconds.
-	Timeout time.Duration `desc:"Longest time of one call to the plug-in; 0: that of the file, else 10s."`
+	Timeout time.Duration `range:"100ms..10m" zero:"that of the file, else 10s" desc:"Longest time of one call to the plug-in; 0: that of the file, else 10s."`
 }
 
 // defaultTimeout is twice Cluster Autoscaler's: DeleteNodes and IncreaseSize may wait

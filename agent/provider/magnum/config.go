@@ -15,7 +15,7 @@ import (
 type Config struct {
 	// Cluster is the UUID or the name of the Magnum cluster, as `openstack coe cluster
 	// list` shows it.
-	Cluster string `split_words:"true" desc:"UUID or name of the Magnum cluster."`
+	Cluster string `split_words:"true" pattern:"[^/?# \t]+" write:"the UUID or the name of a Magnum cluster, as openstack coe cluster list shows it" desc:"UUID or name of the Magnum cluster."`
 	// AutoDiscovery lists rules in Cluster Autoscaler's form, "magnum:role=worker,gpu":
 	// a node group with one of the roles that has a max_node_count is ours. Several rules
 	// may be separated by semicolons or white space.
@@ -23,19 +23,19 @@ type Config struct {
 	// Groups names node groups one by one, as "name" or as "min:max:name". The name
 	// DefaultNodeGroup, which Cluster Autoscaler's first Magnum provider used, means the
 	// cluster's default worker group.
-	Groups []string `split_words:"true" desc:"Node groups by name, or as min:max:name, comma-separated."`
+	Groups []string `split_words:"true" form:"text" desc:"Node groups by name, or as min:max:name, comma-separated."`
 	// Heat is whether Heat is read for the servers of a node group: "auto" where
 	// the catalog has it and it may be read, or "never".
-	Heat string `split_words:"true" default:"auto" desc:"Whether Heat is read for the servers of a group: auto or never."`
+	Heat string `split_words:"true" default:"auto" oneof:"auto,never" desc:"Whether Heat is read for the servers of a group: auto or never."`
 	// RemovesByName is whether the cluster's driver honours nodes_to_remove: "auto"
 	// knows Magnum's Heat drivers and magnum-cluster-api (they do) and magnum-capi-helm
 	// (it does not); "yes" or "no" for others.
-	RemovesByName string `split_words:"true" default:"auto" desc:"Whether the cluster's driver removes the server that is named: auto, yes or no."`
+	RemovesByName string `split_words:"true" default:"auto" oneof:"auto,yes,no" desc:"Whether the cluster's driver removes the server that is named: auto, yes or no."`
 	// Arch is the processor architecture of the nodes, which Magnum does not know.
-	Arch string `split_words:"true" default:"amd64" desc:"Processor architecture of the workers, which Magnum does not know."`
+	Arch string `split_words:"true" default:"amd64" oneof:"amd64,arm64,arm,ppc64le,riscv64,s390x" desc:"Processor architecture of the workers, which Magnum does not know."`
 	// VMMemoryOverheadPercent is the part of a flavor's memory that firmware and kernel
 	// keep from the kubelet, until a real node of the same kind has been seen.
-	VMMemoryOverheadPercent float64 `split_words:"true" default:"7.5" desc:"Share of a flavor's memory that never reaches the kubelet, until a real node has shown it."`
+	VMMemoryOverheadPercent float64 `split_words:"true" default:"7.5" range:"0..<100" desc:"Share of a flavor's memory that never reaches the kubelet, until a real node has shown it."`
 }
 
 // Discovery is a list of rules "magnum:role=a,b".

@@ -12,14 +12,14 @@ import (
 type Config struct {
 	// ClusterName is written into the metadata of every server: only servers with this
 	// very name are ours. The section's "cluster" comes before it.
-	ClusterName string `split_words:"true" desc:"Name in the metadata of the cluster's servers; the field cluster of groups.yaml comes before it."`
+	ClusterName string `split_words:"true" pattern:"[A-Za-z0-9._-]{1,40}" write:"at most 40 letters, digits, dots, dashes and underscores, for example production" desc:"Name in the metadata of the cluster's servers; the field cluster of groups.yaml comes before it."`
 	// VMMemoryOverheadPercent is the part of a flavor's memory that firmware and kernel
 	// keep from the kubelet (3 to 6 % of machines of 2 to 8 GiB). It is kept back from
 	// what is allocatable until a real node of the same template has been seen; the
 	// capacity is the flavor's own number.
-	VMMemoryOverheadPercent float64 `split_words:"true" default:"5" desc:"Share of a flavor's memory that never reaches the kubelet, until a real node has shown it."`
+	VMMemoryOverheadPercent float64 `split_words:"true" default:"5" range:"0..<50" desc:"Share of a flavor's memory that never reaches the kubelet, until a real node has shown it."`
 	// ParallelCreates is how many servers are asked for at once.
-	ParallelCreates int `split_words:"true" default:"5" desc:"How many servers are asked for at once."`
+	ParallelCreates int `split_words:"true" default:"5" range:"1..50" desc:"How many servers are asked for at once."`
 }
 
 // Validate returns every mistake of the configuration, joined.

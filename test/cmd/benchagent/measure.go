@@ -165,6 +165,9 @@ func (r *rig) startProgram(ctx context.Context) error {
 	r.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "AUTOSCALER_KUBECONFIG=" + kubeconfig, "AUTOSCALER_NODE_NAME=leader", "AUTOSCALER_STATE_DIR=" + state,
 		"AUTOSCALER_SOCKET=" + filepath.Join(r.dir, "agent.sock"), "AUTOSCALER_LISTEN=" + r.o.metrics, "AUTOSCALER_PROVIDER=asg", "AUTOSCALER_GROUPS_FILE=" + w.GroupsFile(),
 		"AUTOSCALER_BOOTSTRAP_FILE=" + w.WorkerEnv(), "AUTOSCALER_AWS_CLUSTER_NAME=" + world.ClusterName}, r.cloud.Env()...)
+	if err := os.WriteFile(w.GroupsFile(), nil, 0o600); err != nil {
+		return err
+	}
 	began := time.Now()
 	if err := r.cmd.Start(); err != nil {
 		return err

@@ -167,7 +167,7 @@ func (w *World) PutWorkersIn(ctx context.Context, c Cloud, g Workers) (how strin
 	return how, nil
 }
 
-// GroupsFile is the agent's groups.yaml. It is not there until PutSection writes it.
+// GroupsFile is the agent's groups.yaml, empty until PutSection writes it.
 func (w *World) GroupsFile() string { return filepath.Join(w.Dir, "groups.yaml") }
 
 // PutSection writes one section of groups.yaml ("groups", or a provider's name) and
@@ -244,6 +244,11 @@ func (w *World) StartAgentAs(ctx context.Context, name, binary string, env ...st
 	kubeconfig, err := w.AgentKubeconfig(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if _, err := os.Stat(w.GroupsFile()); err != nil { // the agent's settings name it, so it has to be there
+		if err := os.WriteFile(w.GroupsFile(), nil, 0o600); err != nil {
+			return nil, fmt.Errorf("write groups.yaml: %w", err)
+		}
 	}
 	if err := os.MkdirAll(w.StateDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("make the agent's state directory: %w", err)

@@ -84,20 +84,20 @@ func TestPublishedEverywhere(t *testing.T) {
 	template := s.group("workers", s.userData(), 3)
 	env := []string{"AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATES=" + template, "AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATE_KEEP=2", "AUTOSCALER_BOOTSTRAP_SECRET=true",
 		"AUTOSCALER_BOOTSTRAP_SSM_PARAMETER=/clusters/demo/join", "AUTOSCALER_BOOTSTRAP_TOKEN_TTL=10s"}
-	s.start(append(env, "AUTOSCALER_BOOTSTRAP_TOKEN_MAX_AGE=2s")...) // it is replaced all the time
+	s.start(append(env, "AUTOSCALER_BOOTSTRAP_TOKEN_MAX_AGE=10s")...) // it is replaced all the time
 	first := s.everywhere(template, "")
 	s.everywhere(template, first.Token)
 
 	seed := drawn.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	tokens := map[string]bool{}
-	for range 8 {
+	for range 16 {
 		for until := time.Now().Add(time.Duration(200+rng.IntN(3500)) * time.Millisecond); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 			tokens[s.published().Token] = true
 		}
 		s.agent.Kill()
 		s.published()
-		s.start(append(env, "AUTOSCALER_BOOTSTRAP_TOKEN_MAX_AGE=2s")...)
+		s.start(append(env, "AUTOSCALER_BOOTSTRAP_TOKEN_MAX_AGE=10s")...)
 	}
 	if len(tokens) < 3 {
 		t.Errorf("%d tokens were published: nothing was rotated", len(tokens))

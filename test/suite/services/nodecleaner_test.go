@@ -37,9 +37,6 @@ func testCleaner(t *testing.T, cp *controlplane.ControlPlane) {
 	shared := kube.NewInformers(client, nil)
 	cfg := nodecleaner.Config{Mode: nodecleaner.ModeDelete, SightInterval: time.Second, Grace: time.Minute, KnownFor: time.Hour,
 		MaxShare: 0.2, MassHold: time.Minute, FreezeFor: time.Minute, CloudController: nodecleaner.CloudControllerAuto}
-	if err := cfg.Validate(); err != nil {
-		t.Fatal(err)
-	}
 	cleaner := nodecleaner.New(cfg, nodecleaner.Deps{Client: client, Informers: shared, Inventory: cloud, Witness: cloud,
 		Log: quiet("nodecleaner"), StateDir: state})
 	serve(t, shared, cleaner.Run)
