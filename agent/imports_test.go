@@ -39,7 +39,7 @@ var layers = map[string]layer{
 	"agent/plan/internal/round":          {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/fit/labelindex", "agent/plan/internal/budget", "agent/plan/internal/classcount", "agent/plan/internal/daemons", "agent/plan/internal/nodestart", "agent/plan/internal/unchanged"}},
 	"agent/plan/internal/classcount":     {pure: true},
 	"agent/plan/internal/nodestart":      {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/fit", "agent/plan/internal/unchanged"}},
-	"agent/plan/internal/growth":         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
+	"agent/plan/internal/growth":         {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/plan/internal/round"}},
 	"agent/plan/internal/burst":          {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/plan/internal/round"}},
 	"agent/plan/internal/topology":       {pure: true, house: []string{"agent/cluster", "agent/decision", "agent/binpack", "agent/fit", "agent/plan/internal/growth", "agent/plan/internal/round"}},
 	"agent/plan/internal/purchaseprice":  {pure: true, house: []string{"agent/plan/internal/round"}},

@@ -34,7 +34,7 @@ const standby = time.Second
 type scaler struct {
 	cfg       config.Scaler
 	policy    func(now time.Time) decision.Policy
-	decided   func(*decision.Policy, []decision.Halt) // writes down for the next leader which rollouts are halted
+	decided   func(*decision.Policy, []decision.Halt) // writes down for the next leader which rollouts are halted; nil: this agent does not lead
 	engine    plan.Engine
 	observer  *observe.Observer
 	inventory *inventory.Inventory
@@ -105,11 +105,16 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	if !since.IsZero() {
 		s.metrics.Waited(time.Since(since))
 	}
+	may, _ := s.mayAct() // agent/statusline tells why not
+	if may && !s.cfg.DryRun {
+		s.decided(&policy, memory.Halts)
+	} else {
+		memory = memory.Unacted(&before, &p)
+		s.decided(nil, nil)
+	}
 	s.mu.Lock()
 	s.memory, s.last, s.lastAt = memory, p, snapshot.Now
 	s.mu.Unlock()
-	s.decided(&policy, memory.Halts)
-	may, _ := s.mayAct() // agent/statusline tells why not
 	if s.engine.Cached() && may == s.could {
 		s.still(&snapshot, p, memory, policy, may)
 		return s.untilWake(next, p) // all has been said, counted and written down

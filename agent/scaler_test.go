@@ -80,7 +80,11 @@ func TestMarksReadNoCloud(t *testing.T) {
 		}
 		recorder := record.NewFakeRecorder(10 * n)
 		s := &scaler{inventory: inv, observer: observer, metrics: report.NewMetrics(), history: &history.History{}, log: entry, could: true, events: report.Events{Recorder: recorder},
-			decided: func(*decision.Policy, []decision.Halt) {}, executor: &act.Executor{Client: api, Cloud: cloud, Recorder: recorder, Log: entry}}
+			decided: func(p *decision.Policy, _ []decision.Halt) {
+				if p != nil {
+					t.Error("an agent that may not act writes down which rollouts are halted")
+				}
+			}, executor: &act.Executor{Client: api, Cloud: cloud, Recorder: recorder, Log: entry}}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- inv.Run(ctx, func() {}) }()

@@ -124,17 +124,17 @@ type Pod struct {
 	// DoNotDisrupt is karpenter.sh/do-not-disrupt: "true".
 	DoNotDisrupt bool    `json:"doNotDisrupt,omitempty"`
 	GracePeriod  Seconds `json:"gracePeriod,omitempty"`
-	// Unready tells that a bound pod's Ready condition is not True, Crashing that a container of it waits to be
-	// started again after it has crashed (CrashLoopBackOff).
-	Unready  bool `json:"unready,omitempty"`
-	Crashing bool `json:"crashing,omitempty"`
+	// Unready tells that a bound pod's Ready condition is not True.
+	Unready bool `json:"unready,omitempty"`
 	// Unstarted tells that a bound pod's phase is Pending: not all of its containers have been started. The Eviction API asks
 	// no PodDisruptionBudget about it.
 	Unstarted bool `json:"unstarted,omitempty"`
 	// Wishes are what rare annotations of the pod ask for; nil: nothing. Never changed
 	// once it is handed out.
-	Wishes  *PodWishes `json:"wishes,omitempty"`
-	Created Moment     `json:"created"`
+	Wishes *PodWishes `json:"wishes,omitempty"`
+	// Trouble is what is wrong with the containers of a bound pod; nil: nothing is. Never changed once it is handed out.
+	Trouble *PodTrouble `json:"trouble,omitempty"`
+	Created Moment      `json:"created"`
 	// Unschedulable is when the scheduler set PodScheduled=False with reason
 	// Unschedulable; zero when it has not (yet).
 	Unschedulable Moment `json:"unschedulable,omitzero"`
@@ -168,6 +168,24 @@ type PodWishes struct {
 	// Daemon is cluster-autoscaler.kubernetes.io/daemonset-pod: "true": another controller makes the pod as a
 	// DaemonSet would, one for each node.
 	Daemon bool `json:"daemon,omitempty"`
+}
+
+// PodTrouble is what the kubelet tells of the containers of a pod that do not run, or have not run on.
+type PodTrouble struct {
+	// Waiting is the reason for which a container cannot be started, in the kubelet's words (CrashLoopBackOff, ImagePullBackOff);
+	// empty: all of them run, or are being started for the first time.
+	Waiting string `json:"waiting,omitempty"`
+	// Restarts is how often containers were started again, RestartedAt when the last of these runs had ended.
+	Restarts    int32  `json:"restarts,omitempty"`
+	RestartedAt Moment `json:"restartedAt,omitzero"`
+}
+
+// Troubles is the trouble of the pod; the zero value where there is none.
+func (p *Pod) Troubles() PodTrouble {
+	if p.Trouble == nil {
+		return PodTrouble{}
+	}
+	return *p.Trouble
 }
 
 // Asked is what the pod wishes; the zero value where it wishes nothing.

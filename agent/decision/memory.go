@@ -18,6 +18,17 @@ type Consolidation struct {
 	// Since is since when it has been real at every look; Looked is the last one.
 	Since  time.Time `json:"since"`
 	Looked time.Time `json:"looked"`
+	// Ordered is when its machines were asked for; zero: it is only thought of. Bought tells that the cloud took the order.
+	Ordered time.Time `json:"ordered,omitzero"`
+	Bought  bool      `json:"bought,omitempty"`
+}
+
+// UnderWay tells that the machines were asked for.
+func (s *Consolidation) UnderWay() bool { return s != nil && !s.Ordered.IsZero() }
+
+// Has tells that a node is one of those that are replaced.
+func (s *Consolidation) Has(n cluster.NodeName) bool {
+	return s != nil && slices.Contains(s.Nodes, n)
 }
 
 // Words say what replaces what.
@@ -36,44 +47,29 @@ func (s *Consolidation) Words() string {
 	return fmt.Sprintf("%d %s of group %s can replace %s", s.Machines, unit, s.Group, strings.Join(names, ", "))
 }
 
-// Replacement is a machine that was ordered in place of a node, which goes when the machine is Ready and has room for
-// its pods.
-type Replacement struct {
-	Node  cluster.NodeName `json:"node"`
-	Group cluster.GroupID  `json:"group"`
-	Rule  string           `json:"rule"` // why the node goes
-	// Machines is how many were ordered in place of all nodes that one consolidation replaces; 0: their pods have room elsewhere.
-	Machines int       `json:"machines,omitempty"`
-	Ordered  time.Time `json:"ordered"`
-}
-
-// With tells orders of one consolidation.
-func (x *Replacement) With(o *Replacement) bool {
-	return x.Rule == RuleConsolidate && o.Rule == x.Rule && o.Group == x.Group && o.Ordered.Equal(x.Ordered)
-}
-
-// Consolidating is the consolidation that is under way and that a node is part of; nil: none. It costs the orders.
-func (m *Memory) Consolidating(name cluster.NodeName) *Consolidation {
-	i := slices.IndexFunc(m.Replacements, func(x Replacement) bool { return x.Node == name && x.Rule == RuleConsolidate })
-	if i < 0 {
-		return nil
-	}
-	x := &m.Replacements[i]
-	c := &Consolidation{Group: x.Group, Machines: x.Machines}
-	for k := range m.Replacements {
-		if x.With(&m.Replacements[k]) {
-			c.Nodes = append(c.Nodes, m.Replacements[k].Node)
-		}
-	}
-	return c
-}
-
-// Halt is the end of the rollout of one source of a group, until the group has another source or an operator resumes it.
+// Halt is the end of the rollout of one source of a group, until the group has another source, an operator resumes it, or its
+// evidence is gone.
 type Halt struct {
 	Group  cluster.GroupID `json:"group"`
 	Source string          `json:"source"` // the digest of the source
 	Why    string          `json:"why"`
 	At     time.Time       `json:"at"`
+	// Node is the machine that shows the evidence; empty: it did not join.
+	Node cluster.NodeName `json:"node,omitempty"`
+}
+
+// SourceFacts are what was seen of the source that a rollout of a group brings. They change by what happened alone.
+type SourceFacts struct {
+	Group  cluster.GroupID `json:"group"`
+	Source string          `json:"source"`          // its digest
+	Proven time.Time       `json:"proven,omitzero"` // when a machine of it had proven it
+	Ended  time.Time       `json:"ended,omitzero"`  // since when no machine of another source is left
+	// Missed are the last machines of it that did not join or did not become Ready, with none that did after them; MissedAt is
+	// when the last of them was late.
+	Missed   []cluster.InstanceID `json:"missed,omitempty"`
+	MissedAt time.Time            `json:"missedAt,omitzero"`
+	// Worked are the controllers (UID and revision) whose pods were well on machines that were drained for the source. Sorted.
+	Worked []string `json:"worked,omitempty"`
 }
 
 // Avoided are the nodes that new pods should keep away from, and since when, as of one look.
@@ -127,17 +123,19 @@ type Memory struct {
 	Unlooked []cluster.NodeName `json:"unlooked,omitempty"`
 	// ShrunkAt is when a machine was last terminated.
 	ShrunkAt time.Time `json:"shrunkAt,omitzero"`
-	// Consolidation is the replacement of nodes that is thought of; once it is under way, Replacements have it.
+	// Consolidation is the replacement of nodes that is thought of, or is under way.
 	Consolidation *Consolidation `json:"saving,omitempty"`
 	// Avoided are the nodes whose pods all have room on the others: new pods keep away from them.
 	Avoided *Avoided `json:"avoided,omitempty"`
-	// Replacements are the machines that were ordered in place of nodes. Sorted by node.
-	Replacements []Replacement `json:"replacements,omitempty"`
+	// Sources are the facts of the sources that rollouts bring. Sorted by group.
+	Sources []SourceFacts `json:"sources,omitempty"`
+	// Sizes is how many nodes a group had before nodes of it were replaced, for budgets in percent.
+	Sizes map[cluster.GroupID]int `json:"sizes,omitempty"`
 	// GivenUp is when the drain of a node that is to be replaced was given up; it is left alone for a while.
 	GivenUp map[cluster.NodeName]time.Time `json:"givenUp,omitempty"`
 	// ToReplace is since when a node has been to be replaced.
 	ToReplace map[cluster.NodeName]time.Time `json:"toReplace,omitempty"`
-	// Halts are the rollouts that ended because of what the first machine showed. Sorted by group.
+	// Halts are the rollouts that ended because of what machines of the source showed. Sorted by group.
 	Halts []Halt `json:"halts,omitempty"`
 	// DaemonPods is what the pods of DaemonSets requested on the nodes of groups, for when the
 	// last of them has gone. Sorted by group and DaemonSet.
@@ -176,3 +174,16 @@ type Backoff struct {
 
 // Active tells whether the pause is still on.
 func (b *Backoff) Active(now time.Time) bool { return b.Until.After(now) }
+
+// Unacted is the memory of a round that was not carried out, because the agent stands by or only looks: what the round would have ordered
+// is as it was before. What it saw is kept, so that a standby knows it when it leads.
+func (m Memory) Unacted(before *Memory, p *Plan) Memory {
+	m.BurstOrdered, m.LittleFilled = before.BurstOrdered, before.LittleFilled
+	if m.Consolidation.UnderWay() && !before.Consolidation.UnderWay() {
+		m.Consolidation = before.Consolidation
+	}
+	if slices.ContainsFunc(p.Actions, func(a Action) bool { _, grows := a.(Grow); return grows }) {
+		m.Reservations, m.ReservedMissing, m.MissingByMachine = before.Reservations, before.ReservedMissing, before.MissingByMachine
+	}
+	return m
+}

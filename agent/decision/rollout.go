@@ -15,9 +15,41 @@ const (
 	RolloutTrial   = "trial"   // the first machine of the source has not proven itself yet
 	RolloutRolling = "rolling" // nodes go, one after the other
 	RolloutPaused  = "paused"  // an operator has paused it
-	RolloutHalted  = "halted"  // the first machine of the source failed
+	RolloutHalted  = "halted"  // machines of the source failed
 	RolloutUnknown = "unknown" // the facts are old: nothing is judged
 )
+
+// The evidence by which a rollout gets into a state.
+const (
+	EvidenceFails     = "a machine of the source did not come or does not stay Ready, or pods on it do not run, and machines of other sources and the pods there are well"
+	EvidencePaused    = "an operator has paused it"
+	EvidenceNothing   = "no node is to be replaced"
+	EvidenceElsewhere = "somebody else replaces the machines of the group, or may"
+	EvidenceClosed    = "no disruption budget lets a node go now"
+	EvidenceUnproven  = "no machine of the source has proven it"
+	EvidenceTrouble   = "a pod on a machine of the source cannot be started, or was started again a short time ago"
+	EvidenceNone      = "none of these"
+)
+
+// RolloutRow is how a rollout gets into a state, and what it does there.
+type RolloutRow struct {
+	Evidence, State, Rule string
+	Does                  string // what becomes of the machines
+	Until                 string // what ends it
+}
+
+// RolloutStates are the states of a rollout: the first row whose evidence holds is that of a group. Rounds, the command rollout status, the
+// metrics and the manual have them from here.
+var RolloutStates = []RolloutRow{
+	{EvidenceFails, RolloutHalted, RuleHalted, "no node goes for the rollout, and what has begun is taken back; machines of the source are drained where their pods have room, others stay; the group grows only where no other helps", "another source, `rollout resume`, or the machine that failed is well again"},
+	{EvidencePaused, RolloutPaused, RuleRolloutHeld, "no node goes because it is drifted or expired, and what has begun is taken back", "`rollout resume`"},
+	{EvidenceNothing, RolloutDone, "", "machines of the source are looked at for an hour more", "another source"},
+	{EvidenceElsewhere, RolloutWaiting, RuleElsewhere, "no node goes because it is drifted or expired", "the other one has ended"},
+	{EvidenceClosed, RolloutWaiting, RuleDisruption, "no further node goes", "the next window"},
+	{EvidenceUnproven, RolloutTrial, RuleCanary, "one node goes, and its machine is kept, until a machine of the source has had Ready pods for AUTOSCALER_SCALING_REPLACE_SETTLE_TIME", "proof, or a failure"},
+	{EvidenceTrouble, RolloutWaiting, RuleCanary, "no further node goes", "the pod has run on for AUTOSCALER_SCALING_REPLACE_SETTLE_TIME, or it is a failure"},
+	{EvidenceNone, RolloutRolling, "", "nodes go as the budgets let them", "nothing is left to be replaced"},
+}
 
 // Rollout is how one node group stands whose nodes are replaced.
 type Rollout struct {

@@ -52,6 +52,7 @@ var steps = []struct {
 	{"grow groups to their minimum", func(r *run) { growth.EnforceMin(r.State) }},
 	{"collect the pods that want room", func(r *run) { r.Gather() }},
 	{"hold the pods that cannot be judged", func(r *run) { r.HoldUnknown() }},
+	{"let groups with a halted rollout grow last", func(r *run) { growth.HoldHalted(r.State) }},
 	{"let the later pods of a burst wait for each other", func(r *run) { burst.Hold(r.State) }},
 	{stepScaleUp, func(r *run) { r.down.SetApplied(r.up.Decide()) }},
 	{"remember the order of a burst", func(r *run) { burst.Remember(r.State) }},

@@ -72,9 +72,11 @@ func oneTruth(t *testing.T, s cluster.Snapshot, m decision.Memory, p decision.Po
 	t.Helper()
 	removed, kept := actionsOn(got, n.Name)
 	x := Explain(s, m, p, decision.Query{Kind: "node", Name: string(n.Name)})
-	_, after := Decide(s, m, p)
+	plan, after := Decide(s, m, p)
 	_, told := after.Deleted[x.Node.Instance]
-	replaced := slices.ContainsFunc(after.Replacements, func(x decision.Replacement) bool { return x.Node == n.Name })
+	replaced := after.Consolidation.UnderWay() && after.Consolidation.Has(n.Name) || slices.ContainsFunc(plan.Held, func(h decision.Held) bool {
+		return h.Name == string(n.Name) && h.Rule == decision.RuleReplace && (strings.HasSuffix(h.Why, ": a machine is ordered in its place") || strings.Contains(h.Why, "it waits for a machine") || strings.Contains(h.Why, "a machine of its group has come"))
+	})
 	marked := round.ToBeDeleted(n) && round.CordonedByUs(n)
 	ends := told || x.Node.Phase == cluster.PhaseDeleting || x.Node.Phase == cluster.PhaseGone || interrupted(s, x.Node.Instance)
 	goes, stays := strings.HasPrefix(x.Summary, "it goes"), strings.HasPrefix(x.Summary, "it stays")

@@ -197,10 +197,8 @@ func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x
 			round.Set(&n.Annotations, cluster.AnnotationReplace, "true")
 		}
 		n.ReadySince = t0.Add(-time.Duration(y%40) * time.Minute)
-		if y%17 == 0 && i < 3 {
-			m.Replacements = append(m.Replacements, decision.Replacement{Node: n.Name, Group: "g0", Rule: decision.RuleDrifted, Ordered: t0.Add(-time.Duration(y%50) * time.Minute)})
-		} else if y%17 == 1 && i < 3 {
-			m.Replacements = append(m.Replacements, decision.Replacement{Node: n.Name, Group: "g0", Machines: int(y % 3), Rule: decision.RuleConsolidate, Ordered: t0.Add(-time.Duration(y%40) * time.Minute)})
+		if y%17 == 1 && i < 3 {
+			m.Consolidation = &decision.Consolidation{Nodes: []cluster.NodeName{n.Name}, Group: "g0", Machines: int(y % 3), Ordered: t0.Add(-time.Duration(y%40) * time.Minute), Bought: y%2 == 0}
 		}
 	}
 	if x%19 < 4 {
@@ -211,7 +209,10 @@ func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x
 	}
 	for i := range s.Pods {
 		pod := &s.Pods[i]
-		pod.Unready, pod.Crashing = pod.Node != "" && len(pod.Key)%3 == 0 && i%5 == 0, pod.Node != "" && i%11 == 0
+		pod.Unready = pod.Node != "" && len(pod.Key)%3 == 0 && i%5 == 0
+		if pod.Node != "" && i%11 == 0 {
+			pod.Trouble = &cluster.PodTrouble{Waiting: "CrashLoopBackOff", Restarts: int32(i % 4), RestartedAt: cluster.At(t0.Add(-time.Duration(i) * time.Minute))}
+		}
 		pod.Unstarted = pod.Unready && i%4 == 0
 	}
 }

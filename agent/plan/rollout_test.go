@@ -57,7 +57,9 @@ func (f *fleet) step(v *sim) {
 			since = v.s.Now
 			f.bound[p.UID] = since
 		}
-		p.Crashing = source[p.Node] == "crashes" && v.s.Now.Sub(since) > 20*time.Second
+		if p.Trouble = nil; source[p.Node] == "crashes" && v.s.Now.Sub(since) > 20*time.Second {
+			p.Trouble = &cluster.PodTrouble{Waiting: "CrashLoopBackOff", Restarts: int32(v.s.Now.Sub(since) / (20 * time.Second)), RestartedAt: cluster.At(v.s.Now)}
+		}
 		p.Unready = source[p.Node] == "crashes" || v.s.Now.Sub(since) < f.ready
 		if !p.Unready {
 			well[p.Class]++

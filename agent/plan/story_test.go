@@ -165,7 +165,7 @@ func (w *teller) do(f []string, line string) {
 		w.group(w.find(f[1]), kv)
 	case "instance":
 		g := w.find(f[1])
-		in := cluster.Instance{ID: cluster.InstanceID(f[2]), Phase: cluster.PhaseRunning, Member: true, Created: w.s.Now.Add(-dur(kv["age"]))}
+		in := cluster.Instance{ID: cluster.InstanceID(f[2]), Phase: cluster.PhaseRunning, Member: true, Source: g.Template.Source, Created: w.s.Now.Add(-dur(kv["age"]))}
 		if p, ok := kv["phase"]; ok {
 			in.Phase = cluster.Phase(p)
 		}
@@ -446,7 +446,10 @@ func (w *teller) pods(name string, n int, kv map[string]string) {
 	for i := first; i < first+n; i++ {
 		p := cluster.Pod{Key: cluster.PodKey(fmt.Sprintf("%s/%s-%03d", ns, name, i)), UID: cluster.UID(fmt.Sprintf("%s-%d", name, i)), Class: class, Created: cluster.At(w.s.Now.Add(-dur(kv["age"]))), GracePeriod: 30,
 			Node: cluster.NodeName(kv["on"]), SafeToEvict: kv["safe"], DoNotDisrupt: kv["disrupt"] == "no", LocalStorage: kv["volume"], Mirror: kv["mirror"] != "", Gated: kv["gated"] != "", Nominated: cluster.NodeName(kv["nominated"])}
-		p.Unready, p.Crashing, p.Unstarted = kv["unready"] != "" || kv["crashing"] != "" || kv["unstarted"] != "", kv["crashing"] != "", kv["unstarted"] != ""
+		p.Unready, p.Unstarted = kv["unready"] != "" || kv["crashing"] != "" || kv["unstarted"] != "", kv["unstarted"] != ""
+		if kv["crashing"] != "" {
+			p.Trouble = &cluster.PodTrouble{Waiting: "CrashLoopBackOff", Restarts: 3, RestartedAt: cluster.At(w.s.Now)}
+		}
 		if p.Node == "" && kv["new"] == "" {
 			p.Unschedulable = cluster.At(w.s.Now)
 		}

@@ -68,15 +68,18 @@ func (s *Store) Fill(p *decision.Policy) {
 	p.Rollouts, p.Halts = s.orders, s.halts
 }
 
-// Decided notes the halts that a round left. A round that was made before the Lease was read says nothing of those of others.
+// Decided notes the halts that a round of the leader left; a nil policy: the round was not the leader's, and what it left before is out
+// of date. A round that was made before the Lease was read says nothing of those of others.
 func (s *Store) Decided(p *decision.Policy, halts []decision.Halt) {
-	if p.Rollouts == nil {
-		return
-	}
 	text := encode(halts)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.own, s.judged = text, true
+	switch {
+	case p == nil:
+		s.judged = false
+	case p.Rollouts != nil:
+		s.own, s.judged = text, true
+	}
 }
 
 // Notes are the annotations that the leader writes: nothing before it has judged.

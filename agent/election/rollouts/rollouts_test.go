@@ -119,6 +119,9 @@ func TestTheNextLeaderKnows(t *testing.T) {
 		// It decides for the first time after it has led for a while.
 		var early decision.Policy
 		second.Decided(&early, nil) // a round before the Lease was read says nothing
+		led := seen(second)
+		second.Decided(&led, []decision.Halt{{Group: "w", Source: "f00d", Why: "when it led"}})
+		second.Decided(nil, nil) // and what it left when it led is out of date
 		stop()
 		time.Sleep(30 * time.Second)
 		after := seen(second)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -136,9 +137,7 @@ func Pod(p *corev1.Pod) cluster.Pod {
 		out.Unready = !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		})
-		for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
-			out.Crashing = out.Crashing || slices.ContainsFunc(list, func(s corev1.ContainerStatus) bool { return crashing(&s) })
-		}
+		out.Trouble = trouble(&p.Status)
 	}
 	if p.Spec.NodeName == "" {
 		for _, c := range p.Status.Conditions {
@@ -150,9 +149,34 @@ func Pod(p *corev1.Pod) cluster.Pod {
 	return out
 }
 
-// crashing tells a container that the kubelet starts again after a pause, because it has ended too often.
-func crashing(s *corev1.ContainerStatus) bool {
-	return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff"
+// trouble sums up what the containers of a pod tell that do not run, or have been started again.
+func trouble(status *corev1.PodStatus) *cluster.PodTrouble {
+	var out cluster.PodTrouble
+	for _, list := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
+		for i := range list {
+			s := &list[i]
+			if out.Waiting == "" {
+				out.Waiting = cannotStart(s)
+			}
+			out.Restarts += s.RestartCount
+			if t := s.LastTerminationState.Terminated; t != nil && s.RestartCount > 0 {
+				out.RestartedAt = max(out.RestartedAt, cluster.At(t.FinishedAt.Time))
+			}
+		}
+	}
+	if out == (cluster.PodTrouble{}) {
+		return nil
+	}
+	return &out
+}
+
+// cannotStart is the reason for which the kubelet does not get a container to run; empty: it has not said that. A container that
+// is being started for the first time waits with one of two reasons, and any other one is a failure.
+func cannotStart(s *corev1.ContainerStatus) string {
+	if w := s.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+		return unique.Make(clip(w.Reason)).Value()
+	}
+	return ""
 }
 
 func owner(ref *metav1.OwnerReference) *cluster.Owner {

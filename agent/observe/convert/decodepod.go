@@ -31,9 +31,11 @@ var (
 	// Of a volume: the items of secret, downwardAPI and configMap, and the sources of projected. That
 	// the volume is one of these is read.
 	unreadOfVolume = unread{2: {6: fields(2), 16: fields(1), 19: fields(2), 26: fields(1)}}
-	// Of a container's status all but its name, allocatedResources and resources, and of its state why it waits.
+	// Of a container's status all but its name, count of restarts, allocatedResources and resources, of its state why it waits, and of
+	// its last state when it ended.
 	unreadOfState  = unread{1: fields(2), 2: nil, 3: nil}
-	unreadOfStatus = unread{2: unreadOfState, 3: nil, 4: nil, 5: nil, 6: nil, 7: nil, 8: nil, 9: nil, 12: nil, 13: nil, 14: nil, 15: nil}
+	unreadOfLast   = unread{1: nil, 2: nil, 3: fields(1, 2, 3, 4, 5, 7)}
+	unreadOfStatus = unread{2: unreadOfState, 3: unreadOfLast, 4: nil, 6: nil, 7: nil, 8: nil, 9: nil, 12: nil, 13: nil, 14: nil, 15: nil}
 	unreadOfPod    = unread{
 		1: fields(17), // managedFields
 		2: {

@@ -10,29 +10,38 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// TestPodHealth: whether a pod is Ready and whether it crashes is the same of the whole object, of the stripped one, and of
+// TestPodHealth: whether a pod is Ready and what is wrong with its containers is the same of the whole object, of the stripped one, and of
 // its bytes on the wire.
 func TestPodHealth(t *testing.T) {
 	condition := func(s corev1.ConditionStatus) []corev1.PodCondition {
 		return []corev1.PodCondition{{Type: corev1.PodReady, Status: s, LastTransitionTime: metav1.Unix(1, 0), Message: "m"}}
 	}
 	waits := func(reason string) []corev1.ContainerStatus {
-		return []corev1.ContainerStatus{{Name: "well"}, {Name: "c", RestartCount: 7, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "m"}}}}
+		return []corev1.ContainerStatus{{Name: "well"}, {Name: "c", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "m"}}}}
 	}
+	restarted := waits("CrashLoopBackOff")
+	restarted[0].RestartCount, restarted[0].LastTerminationState.Terminated = 2, &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: metav1.Unix(100, 0), Message: "m"}
+	restarted[1].RestartCount, restarted[1].LastTerminationState.Terminated = 5, &corev1.ContainerStateTerminated{FinishedAt: metav1.Unix(90, 0), ContainerID: "c"}
 	for _, x := range []struct {
-		name             string
-		node             string
-		status           corev1.PodStatus
-		unready, crashes bool
+		name    string
+		node    string
+		status  corev1.PodStatus
+		unready bool
+		trouble cluster.PodTrouble
 	}{
-		{"Ready", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionTrue)}, false, false},
-		{"not Ready", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionFalse)}, true, false},
-		{"no condition yet", "n", corev1.PodStatus{Phase: corev1.PodPending}, true, false},
-		{"crashes", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionFalse), ContainerStatuses: waits("CrashLoopBackOff")}, true, true},
-		{"its init container crashes", "n", corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: waits("CrashLoopBackOff")}, true, true},
-		{"waits for its image", "n", corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waits("ImagePullBackOff")}, true, false},
-		{"not bound", "", corev1.PodStatus{Phase: corev1.PodPending}, false, false},
-		{"finished", "n", corev1.PodStatus{Phase: corev1.PodSucceeded, Conditions: condition(corev1.ConditionFalse)}, false, false},
+		{"Ready", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionTrue)}, false, cluster.PodTrouble{}},
+		{"not Ready", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionFalse)}, true, cluster.PodTrouble{}},
+		{"no condition yet", "n", corev1.PodStatus{Phase: corev1.PodPending}, true, cluster.PodTrouble{}},
+		{"crashes", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionFalse), ContainerStatuses: waits("CrashLoopBackOff")}, true, cluster.PodTrouble{Waiting: "CrashLoopBackOff"}},
+		{"its init container crashes", "n", corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: waits("CrashLoopBackOff")}, true, cluster.PodTrouble{Waiting: "CrashLoopBackOff"}},
+		{"waits for its image", "n", corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waits("ImagePullBackOff")}, true, cluster.PodTrouble{Waiting: "ImagePullBackOff"}},
+		{"is given a reason that is not known yet", "n", corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waits("SomethingNew")}, true, cluster.PodTrouble{Waiting: "SomethingNew"}},
+		{"is created", "n", corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waits("ContainerCreating")}, true, cluster.PodTrouble{}},
+		{"waits for its init containers", "n", corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waits("PodInitializing")}, true, cluster.PodTrouble{}},
+		{"has been started again", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionTrue), ContainerStatuses: restarted[:1]}, false, cluster.PodTrouble{Restarts: 2, RestartedAt: cluster.At(time.Unix(100, 0))}},
+		{"two containers have been started again", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionFalse), ContainerStatuses: restarted}, true, cluster.PodTrouble{Waiting: "CrashLoopBackOff", Restarts: 7, RestartedAt: cluster.At(time.Unix(100, 0))}},
+		{"not bound", "", corev1.PodStatus{Phase: corev1.PodPending}, false, cluster.PodTrouble{}},
+		{"finished", "n", corev1.PodStatus{Phase: corev1.PodSucceeded, Conditions: condition(corev1.ConditionFalse)}, false, cluster.PodTrouble{}},
 	} {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{NodeName: x.node}, Status: x.status}
 		wire, err := p.Marshal()
@@ -48,8 +57,8 @@ func TestPodHealth(t *testing.T) {
 		stripPod(fromWire)
 		for how, pod := range map[string]*corev1.Pod{"whole": p, "stripped": stripped, "from the wire": fromWire} {
 			unstarted := x.node != "" && x.status.Phase == corev1.PodPending
-			if got := Pod(pod); got.Unready != x.unready || got.Crashing != x.crashes || got.Unstarted != unstarted {
-				t.Errorf("%s, %s: unready %v, crashing %v, unstarted %v", x.name, how, got.Unready, got.Crashing, got.Unstarted)
+			if got := Pod(pod); got.Unready != x.unready || got.Troubles() != x.trouble || got.Unstarted != unstarted {
+				t.Errorf("%s, %s: unready %v, %+v, unstarted %v", x.name, how, got.Unready, got.Troubles(), got.Unstarted)
 			}
 		}
 	}

@@ -191,10 +191,13 @@ func resizeStatus(in []corev1.ContainerStatus) []corev1.ContainerStatus {
 		if s.Resources != nil {
 			kept.AllocatedResources, kept.Resources = s.AllocatedResources, &corev1.ResourceRequirements{Requests: s.Resources.Requests}
 		}
-		if crashing(&s) {
-			kept.State.Waiting = &corev1.ContainerStateWaiting{Reason: s.State.Waiting.Reason}
+		if reason := cannotStart(&s); reason != "" {
+			kept.State.Waiting = &corev1.ContainerStateWaiting{Reason: reason}
 		}
-		if s.Resources != nil || kept.State.Waiting != nil {
+		if t := s.LastTerminationState.Terminated; t != nil && s.RestartCount > 0 {
+			kept.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{FinishedAt: t.FinishedAt}
+		}
+		if kept.RestartCount = s.RestartCount; s.Resources != nil || kept.State.Waiting != nil || kept.RestartCount > 0 {
 			out = append(out, kept)
 		}
 	}

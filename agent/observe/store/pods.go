@@ -80,7 +80,7 @@ func samePod(a, b *cluster.Pod) bool {
 	return a.UID == b.UID && a.Class == b.Class && a.Node == b.Node && a.Nominated == b.Nominated &&
 		a.Unschedulable == b.Unschedulable && a.Created == b.Created && a.Deleting == b.Deleting &&
 		(a.Owner == b.Owner || a.Owner != nil && b.Owner != nil && *a.Owner == *b.Owner) &&
-		a.Gated == b.Gated && a.Finished == b.Finished && a.Unready == b.Unready && a.Crashing == b.Crashing && a.Unstarted == b.Unstarted && a.Mirror == b.Mirror && a.DoNotDisrupt == b.DoNotDisrupt &&
+		a.Gated == b.Gated && a.Finished == b.Finished && a.Unready == b.Unready && a.Troubles() == b.Troubles() && a.Unstarted == b.Unstarted && a.Mirror == b.Mirror && a.DoNotDisrupt == b.DoNotDisrupt &&
 		a.SafeToEvict == b.SafeToEvict && a.LocalStorage == b.LocalStorage && a.GracePeriod == b.GracePeriod && a.Asked() == b.Asked() &&
 		slices.Equal(a.Budgets, b.Budgets)
 }

@@ -52,8 +52,11 @@ func (w *Search) Decide() {
 	}
 	w.avoid()
 	s := w.Memory.Consolidation
+	if s.UnderWay() {
+		s = w.Disruption.NotBought
+	}
 	switch {
-	case w.Disruption.ConsolidationUnderWay():
+	case w.Next.Consolidation.UnderWay():
 		return
 	case w.Snapshot.Stale != "" || w.Unhealthy != "" || !w.quiet():
 		w.Next.Consolidation = s
@@ -93,7 +96,7 @@ func (w *Search) Decide() {
 // has just fallen. An empty node may be a machine that came to save money, of which the agent has forgotten that in a restart: see
 // Mover.Fit.
 func (w *Search) quiet() bool {
-	if len(w.Plan.Actions)+len(w.Next.Replacements) > 0 || w.Unjudged || !w.mover.Settled() {
+	if len(w.Plan.Actions) > 0 || w.Unjudged || !w.mover.Settled() {
 		return false
 	}
 	for i := range w.Groups {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
@@ -40,16 +41,16 @@ func TestDecide(t *testing.T) {
 		{"real still", aMinute, same, one, "held cluster cluster [D21] " + one + ", if that is so until 2026-01-05T08:01:00Z", true, time.Minute},
 		{"not real any more", func(w *world) { aMinute(w); w.s.Groups[1].Max = 0; w.noRoom["b1"], w.noRoom["b1 b2"] = true, true }, same, "the pods of b2 have room elsewhere",
 			"held cluster cluster [D21] the pods of b2 have room elsewhere, if that is so until 2026-01-05T08:05:00Z", true, time.Minute},
-		{"due", func(w *world) { known(w, "b1", 5*time.Minute, time.Minute) }, same, "", "", true, time.Second},
+		{"due", func(w *world) { known(w, "b1", 5*time.Minute, time.Minute) }, same, "the pods of b1 have room elsewhere", "", true, time.Second},
 		{"machines are due", func(w *world) {
 			known(w, "b1 b2 by 1 of small", 5*time.Minute, time.Minute)
-		}, same, "", "grow small 0->1 for 0 pods [D21] 1 machine of group small can replace b1, b2", true, time.Second},
+		}, same, "1 machine of group small can replace b1, b2", "grow small 0->1 for 0 pods [D21] 1 machine of group small can replace b1, b2", true, time.Second},
 		{"under way", aMinute, func(w *world) {
-			w.Next.Replacements = []decision.Replacement{{Node: "b2", Rule: decision.RuleConsolidate}}
-		}, "", "", false, 0},
+			w.Next.Consolidation = &decision.Consolidation{Nodes: []cluster.NodeName{"b2"}, Ordered: w.s.Now}
+		}, "the pods of b2 have room elsewhere", "", false, 0},
 		{"old facts", func(w *world) { aMinute(w); w.s.Stale = "the API server is not heard" }, func(w *world) { w.Plan.Held = nil }, one, "", false, 0},
 		{"deletions are frozen", aMinute, func(w *world) { w.Unhealthy = "deletions are frozen" }, one, "", false, 0},
-		{"another action", aMinute, func(w *world) { w.Next.Replacements = []decision.Replacement{{Node: "b2", Rule: decision.RuleDrifted}} }, one, "", false, 0},
+		{"another action", aMinute, func(w *world) { w.Act(decision.Uncordon{Node: "b2"}) }, one, "uncordon b2 [] ", false, 0},
 	} {
 		w := newWorld()
 		w.group("big", 4, "b1", "b2")
@@ -74,18 +75,18 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestOrder: all nodes of a saving get an order each, and its machines are asked for.
+// TestOrder: a saving is under way from now on, and its machines are asked for.
 func TestOrder(t *testing.T) {
 	w := newWorld()
 	w.group("big", 4, "b1", "b2")
 	w.group("small", 1, "s1")
 	w.begin()
 	for _, what := range []string{"b1 b2", "b1 b2 by 2 of small"} {
-		w.Next.Replacements = nil
+		w.Next.Consolidation = nil
 		s := replacement(what)
 		w.order(&s)
-		if len(w.Next.Replacements) != 2 || !w.Disruption.ConsolidationUnderWay() {
-			t.Errorf("%s: orders %v", what, w.Next.Replacements)
+		if c := w.Next.Consolidation; !c.UnderWay() || len(c.Nodes) != 2 || c.Bought {
+			t.Errorf("%s: ordered %+v", what, c)
 		}
 		g := &w.Groups[1]
 		if machines := s.Machines > 0; g.Grow != s.Machines || g.Bought != machines || w.Grew != machines || len(w.Plan.Actions) != s.Machines/2 {
@@ -103,7 +104,6 @@ func TestQuiet(t *testing.T) {
 	}{
 		{"quiet", func(*world) {}, true},
 		{"an action", func(w *world) { w.Act(decision.Grow{}) }, false},
-		{"a replacement", func(w *world) { w.Next.Replacements = []decision.Replacement{{}} }, false},
 		{"a pod that is not judged", func(w *world) { w.Unjudged = true }, false},
 		{"scale-down works", func(w *world) { w.busy = true }, false},
 		{"a machine comes", func(w *world) { w.Groups[1].Upcoming = 1 }, false},

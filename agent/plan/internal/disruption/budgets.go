@@ -2,6 +2,7 @@ package disruption
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -31,7 +32,7 @@ func (r *Round) Hold(i int, why Reason) (rule, words string) {
 	if rule, words := r.suspended(n.Group); rule != "" && (why.Rule == decision.RuleDrifted || why.Rule == decision.RuleExpired) {
 		return rule, why.Why + "; it stays: " + words
 	}
-	if words := r.waitsForCanary(i); words != "" {
+	if words := r.waitsForSource(i); words != "" {
 		return decision.RuleCanary, why.Why + "; it waits: " + words
 	}
 	if words := r.Full(i, why.Name); words != "" {
@@ -46,15 +47,18 @@ func (r *Round) Full(i int, reason string) string {
 	n := &r.Nodes[i]
 	list, all := r.budgets(n.Group, reason)
 	r.count()
-	self := 0
-	if r.down[i] {
-		self = 1
-	}
 	g := &r.groups[n.Group]
-	if words := r.full(list, reason, "group "+string(r.Groups[n.Group].ID), g.gone-self, len(g.members)); words != "" {
+	gone, allGone := g.gone, r.gone
+	if r.down[i] == going || r.down[i] == away && reason != cluster.ReasonSick {
+		gone, allGone = gone-1, allGone-1
+	}
+	if reason == cluster.ReasonSick { // a node that is away is no less there while another one is repaired
+		gone, allGone = gone-g.away, allGone-r.away
+	}
+	if words := r.full(list, reason, "group "+string(r.Groups[n.Group].ID), gone, g.size); words != "" {
 		return words
 	}
-	return r.full(all, reason, "the cluster", r.gone-self, r.nodes)
+	return r.full(all, reason, "the cluster", allGone, r.size)
 }
 
 // budgets are the list of a group and that of the cluster, as far as a reason is concerned.
@@ -149,16 +153,20 @@ func (r *Round) open(b *cluster.DisruptionBudget) openness {
 	return out
 }
 
+// disruption says whether a node counts as disrupted.
+type disruption uint8
+
+const (
+	away  disruption = iota + 1 // it is not Ready, and nobody removes it
+	going                       // it is on its way out, or goes in this round, or waits for a spare machine
+)
+
 // count counts the nodes of the groups that are disrupted or sick, once a round. It costs N.
 func (r *Round) count() {
 	if r.counted {
 		return
 	}
-	r.counted, r.down = true, make([]bool, len(r.Nodes))
-	replaced := map[cluster.NodeName]bool{}
-	for _, x := range r.Next.Replacements {
-		replaced[x.Node] = x.Rule != decision.RuleConsolidate // the nodes of one consolidation go one after the other, as budgets let them
-	}
+	r.counted, r.down = true, make([]disruption, len(r.Nodes))
 	for k := range r.groups {
 		g := &r.groups[k]
 		r.nodes += len(g.members)
@@ -168,14 +176,50 @@ func (r *Round) count() {
 				g.sick++
 				r.sick++
 			}
-			if replaced[n.Name] || n.State == round.StateOut || n.State == round.StateMarked {
+			switch {
+			case n.State == round.StateOut && unready(n) && !n.Deleting && !n.Facts.ToBeDeleted && n.Instance.Phase == cluster.PhaseRunning && !r.toldToGo(n):
+				r.down[i] = away
+				g.gone, r.gone, g.away, r.away = g.gone+1, r.gone+1, g.away+1, r.away+1
+			case n.State == round.StateOut || n.State == round.StateMarked:
 				r.disrupt(i)
 			}
 		}
+		g.size = r.sizeOf(k)
+		r.size += g.size
 	}
 }
 
-// Add counts a node that goes, or in whose place a machine is ordered, in this round.
+func (r *Round) toldToGo(n *round.Node) bool { _, told := r.Next.Deleted[n.Instance.ID]; return told }
+
+// sizeOf is the number of nodes of a group as it was before nodes of it were replaced: machines that are there in their place do not
+// make a budget in percent larger, and nodes that have gone do not make it smaller. It is remembered while the replacement lasts.
+func (r *Round) sizeOf(k int) int {
+	g := &r.groups[k]
+	if !g.replaces() {
+		return len(g.members)
+	}
+	most := len(g.members)
+	for _, i := range g.members {
+		if r.Nodes[i].State == round.StateUpcoming || r.empty(i) && r.young(&r.Nodes[i]) {
+			most--
+		}
+	}
+	least := max(most-(g.gone-g.away), 0)
+	size, known := r.Memory.Sizes[r.Groups[k].ID]
+	switch {
+	case least == len(g.members): // nothing goes and nothing has come
+		size = most
+	case !known:
+		size = least
+	}
+	size = min(max(size, least), most)
+	if g.gone > g.away || slices.ContainsFunc(g.members, func(i int) bool { return r.Reason(i).Rule != "" }) {
+		round.Set(&r.Next.Sizes, r.Groups[k].ID, size)
+	}
+	return size
+}
+
+// Add counts a node that goes, or in whose place a machine is wanted, in this round.
 func (r *Round) Add(i int) {
 	r.count()
 	if r.Reason(i).Rule != "" {
@@ -185,9 +229,12 @@ func (r *Round) Add(i int) {
 }
 
 func (r *Round) disrupt(i int) {
-	if !r.down[i] {
-		r.down[i] = true
-		r.groups[r.Nodes[i].Group].gone++
-		r.gone++
+	g := &r.groups[r.Nodes[i].Group]
+	switch r.down[i] {
+	case 0:
+		g.gone, r.gone = g.gone+1, r.gone+1
+	case away:
+		g.away, r.away = g.away-1, r.away-1
 	}
+	r.down[i] = going
 }

@@ -14,14 +14,13 @@ import (
 func TestWaitsForMachines(t *testing.T) {
 	for n, want := range []string{decision.RuleConsolidate, decision.RuleConsolidate, ""} {
 		w := old(3)
-		w.dear(time.Minute)
-		w.m.Replacements[0].Machines, w.m.Replacements[1].Machines = 2, 2
+		w.dear(time.Minute).Machines = 2
 		for i := range n {
 			w.join(w.g(), cluster.NodeName(fmt.Sprint("x-", i)), time.Second, "")
 		}
 		d := w.begin()
 		why := d.Reason(0)
-		if rule, words := d.Hold(0, why); rule != want || why.Name != cluster.ReasonDear || !d.ConsolidationUnderWay() {
+		if rule, words := d.Hold(0, why); rule != want || why.Name != cluster.ReasonDear {
 			t.Errorf("%d machines have come: %v is held by [%s] %s", n, why, rule, words)
 		}
 		if wake := d.Plan.Wake; (wake == w.s.Now.Add(29*time.Minute)) != (want != "") {
@@ -33,8 +32,7 @@ func TestWaitsForMachines(t *testing.T) {
 // TestGroupOfMachinesIsNotTold: then no machine of another group counts.
 func TestGroupOfMachinesIsNotTold(t *testing.T) {
 	w := old(3)
-	w.dear(time.Minute)
-	w.m.Replacements[0].Group, w.m.Replacements[1].Group = "b", "b"
+	w.dear(time.Minute).Group = "b"
 	w.join(w.g(), "x", time.Second, "")
 	d := w.begin()
 	if rule, words := d.Hold(0, d.Reason(0)); rule != decision.RuleConsolidate {

@@ -134,57 +134,6 @@ func TestKubelets(t *testing.T) {
 	}
 }
 
-// TestFirstMachine says what a first machine has to show, and what ends the rollout.
-func TestFirstMachine(t *testing.T) {
-	owner := func(n int) *cluster.Owner {
-		return &cluster.Owner{Kind: "ReplicaSet", Name: fmt.Sprint("rs-", n), UID: cluster.UID(fmt.Sprint("rs-", n))}
-	}
-	for _, x := range []struct {
-		name         string
-		pods         []cluster.Pod // on the first machine
-		others       []cluster.Pod // on an old one
-		age          time.Duration // of the pods
-		proven, halt bool
-	}{
-		{"no pod", nil, nil, 0, false, false},
-		{"Ready for long enough", []cluster.Pod{{Owner: owner(1)}}, nil, 2 * time.Minute, true, false},
-		{"Ready for a minute", []cluster.Pod{{Owner: owner(1)}}, nil, time.Minute, false, false},
-		{"not Ready yet", []cluster.Pod{{Owner: owner(1), Unready: true}, {Owner: owner(2)}}, []cluster.Pod{{Owner: owner(1)}}, 14 * time.Minute, false, false},
-		{"not Ready in its time", []cluster.Pod{{Owner: owner(1), Unready: true}}, []cluster.Pod{{Owner: owner(1)}}, 15 * time.Minute, false, true},
-		{"nor are its siblings", []cluster.Pod{{Owner: owner(1), Unready: true}}, []cluster.Pod{{Owner: owner(1), Unready: true}}, 15 * time.Minute, false, false},
-		{"crashes, and its sibling does not", []cluster.Pod{{Owner: owner(1), Unready: true, Crashing: true}}, []cluster.Pod{{Owner: owner(1)}}, time.Minute, false, true},
-		{"crashes, as its sibling does", []cluster.Pod{{Owner: owner(1), Unready: true, Crashing: true}}, []cluster.Pod{{Owner: owner(1), Unready: true, Crashing: true}, {Owner: owner(1)}}, time.Minute, false, false},
-		{"one program without siblings crashes", []cluster.Pod{{Owner: owner(1), Unready: true, Crashing: true}}, nil, time.Minute, false, false},
-		{"two programs without siblings crash", []cluster.Pod{{Owner: owner(1), Unready: true, Crashing: true}, {Owner: owner(2), Unready: true, Crashing: true}}, nil, time.Minute, false, true},
-		{"a DaemonSet's pod crashes", []cluster.Pod{{Owner: &cluster.Owner{Kind: "DaemonSet", UID: "ds"}, Unready: true, Crashing: true}}, []cluster.Pod{{Owner: &cluster.Owner{Kind: "DaemonSet", UID: "ds"}}}, time.Minute, false, true},
-		{"only DaemonSets run there", []cluster.Pod{{Owner: &cluster.Owner{Kind: "DaemonSet", UID: "ds"}}}, nil, time.Hour, false, false},
-	} {
-		s, p := fleet(3)
-		p.Drift = true
-		s.Groups[0].Instances[0].Source = cluster.Spec{"image": "new"}
-		s.Classes = []cluster.PodClass{{Namespace: "default", Requests: cluster.Resources{Pods: 1}}}
-		put := func(n *cluster.Node, pods []cluster.Pod) {
-			for i, pod := range pods {
-				pod.Key, pod.Node, pod.Created = cluster.PodKey(fmt.Sprintf("default/%s-%d", n.Name, i)), n.Name, cluster.At(s.Now.Add(-x.age))
-				n.Pods = append(n.Pods, pod)
-			}
-		}
-		put(s.Nodes[0], x.pods)
-		put(s.Nodes[1], x.others)
-		d := begun(&s, &decision.Memory{}, &p)
-		rule, words := d.Hold(2, d.Reason(2))
-		if halted := d.Halted(0) != ""; halted != x.halt || x.proven != (rule == "") && len(x.pods) > 0 && x.name != "only DaemonSets run there" {
-			t.Errorf("%s: halted %q; [%s] %s", x.name, d.Halted(0), rule, words)
-		}
-		if x.halt { // and an operator goes on with it
-			p.Rollouts = cluster.RolloutOrders{s.Groups[0].ID: {Resumed: d.State.Next.Halts[0].Source}}
-			if d := begun(&s, &d.State.Next, &p); d.Halted(0) != "" || len(d.State.Next.Halts) > 0 {
-				t.Errorf("%s: resumed, and %q", x.name, d.Halted(0))
-			}
-		}
-	}
-}
-
 // TestBudgetsOfSeveralWindows: of budgets that hold the smallest counts; the earliest window is told that changes that.
 func TestBudgetsOfSeveralWindows(t *testing.T) {
 	for name, c := range map[string]struct{ list, want string }{ // it is 08:00
@@ -225,16 +174,16 @@ func TestWhatCountsAsDisrupted(t *testing.T) {
 	}{
 		"nothing":                  {func(*cluster.Snapshot, *decision.Memory) {}, "0 of 20"},
 		"a node that is not Ready": {func(s *cluster.Snapshot, _ *decision.Memory) { s.Nodes[1].Ready = cluster.StatusFalse }, "1 of 20"},
-		"a node that is drained":   {func(s *cluster.Snapshot, _ *decision.Memory) { mark(s.Nodes[1]) }, "1 of 20"},
+		"a node that is drained": {func(s *cluster.Snapshot, m *decision.Memory) {
+			mark(s.Nodes[1])
+			m.Sizes = map[cluster.GroupID]int{"workers": 20}
+		}, "1 of 20"},
 		"a leader that is not Ready": {func(s *cluster.Snapshot, _ *decision.Memory) {
 			s.Nodes[1].Ready, s.Nodes[1].ControlPlane = cluster.StatusFalse, true
 		}, "0 of 19"},
 		"a node of no group that is not Ready": {func(s *cluster.Snapshot, _ *decision.Memory) {
 			s.Nodes = append(s.Nodes, &cluster.Node{Name: "z-foreign", Ready: cluster.StatusFalse, Created: s.Now.Add(-time.Hour)})
 		}, "0 of 20"},
-		"a node in whose place a machine is ordered": {func(s *cluster.Snapshot, m *decision.Memory) {
-			m.Replacements = []decision.Replacement{{Node: s.Nodes[1].Name, Group: s.Groups[0].ID, Rule: decision.RuleDrifted, Ordered: s.Now.Add(-time.Second)}}
-		}, "1 of 20"},
 	} {
 		s, p := fleet(20)
 		p.Drift = true
@@ -307,5 +256,64 @@ func sick(s *cluster.Snapshot, p *decision.Policy, n int) {
 	p.RepairAfter = time.Minute
 	for _, x := range s.Nodes[len(s.Nodes)-n:] {
 		x.Ready, x.ReadySince = cluster.StatusUnknown, s.Now.Add(-time.Hour)
+	}
+}
+
+// TestSickNodesDoNotHoldEachOther: nodes that are away use no budget up that another one needs for its repair; those that are repaired do.
+func TestSickNodesDoNotHoldEachOther(t *testing.T) {
+	s, p := fleet(12)
+	p.OKTotalUnready = 1000
+	sick(&s, &p, 2)
+	d := begun(&s, &decision.Memory{}, &p)
+	if got := d.Full(11, cluster.ReasonSick); got != "" {
+		t.Errorf("the first: %s", got)
+	}
+	d.Add(11)
+	if got := d.Full(10, cluster.ReasonSick); !strings.HasPrefix(got, "1 of 12 nodes") {
+		t.Errorf("the second: %q", got)
+	}
+	if got := d.Full(0, cluster.ReasonDrifted); !strings.HasPrefix(got, "2 of 12 nodes") {
+		t.Errorf("a drifted one: %q", got)
+	}
+}
+
+// TestSize: what percent of a group counts from, of ten nodes in a group of which some are on their way out, and some have come.
+func TestSize(t *testing.T) {
+	for name, c := range map[string]struct {
+		out, empty, starting, filled int
+		before                       int // 0: nothing is remembered
+		want                         string
+	}{
+		"nothing goes":                          {0, 0, 0, 0, 0, "of 10 nodes"},
+		"a spare machine starts":                {0, 0, 1, 0, 10, "of 10 nodes"},
+		"it has come":                           {0, 1, 0, 0, 10, "of 10 nodes"},
+		"it has the pods of a node that goes":   {1, 0, 0, 1, 10, "of 10 nodes"},
+		"a node goes to room that was there":    {1, 0, 0, 0, 10, "of 10 nodes"},
+		"the same after a restart":              {1, 0, 0, 0, 0, "of 9 nodes"},
+		"the group has grown meanwhile":         {1, 0, 0, 10, 10, "of 19 nodes"},
+		"it has shrunk meanwhile":               {0, 1, 0, 0, 15, "of 10 nodes"},
+		"two go, two come, after many machines": {2, 1, 1, 2, 10, "of 10 nodes"},
+	} {
+		w := drifted(10)
+		w.p.OKTotalUnready = 1000
+		w.g().Options.Budgets = &cluster.DisruptionBudgets{{Nodes: 0}}
+		for i := range c.out {
+			mark(w.s.Nodes[i])
+		}
+		for i := range c.empty {
+			w.join(w.g(), cluster.NodeName(fmt.Sprint("e", i)), time.Minute, "new")
+		}
+		for i := range c.starting {
+			w.join(w.g(), cluster.NodeName(fmt.Sprint("s", i)), time.Minute, "new").Ready = cluster.StatusFalse
+		}
+		for i := range c.filled {
+			put(w.join(w.g(), cluster.NodeName(fmt.Sprint("f", i)), time.Minute, "new"), w.s.Now)
+		}
+		if c.before > 0 {
+			w.m.Sizes = map[cluster.GroupID]int{"workers": c.before}
+		}
+		if got := w.begin().Full(9, cluster.ReasonDrifted); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }

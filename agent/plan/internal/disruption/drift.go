@@ -21,8 +21,8 @@ func (r *Round) Differences(n *round.Node) []cluster.Difference {
 	return g.differences[n.Instance.ID]
 }
 
-// fresh tells a node that was started from its group's present source, which is known; of a node whose source is not told it is not
-// known. Machines that were started from one source share its map, so that each is compared once a round.
+// fresh tells a node that was started from its group's present source and, where drift counts, is what its group would start. Of a node
+// whose source is not told it is not known. Machines that were started from one source share its map, so that each is compared once a round.
 func (r *Round) fresh(n *round.Node) bool {
 	if len(n.Instance.Source) == 0 {
 		return false
@@ -33,5 +33,5 @@ func (r *Round) fresh(n *round.Node) bool {
 		out = len(n.Instance.Source.Differences(r.Groups[n.Group].Template.Source)) == 0
 		round.Set(&g.fresh, at, out)
 	}
-	return out
+	return out && (!g.drift || len(r.Differences(n)) == 0)
 }

@@ -15,14 +15,19 @@ import (
 // Round is what one round knows of nodes that are replaced.
 type Round struct {
 	*round.State
+	// NotBought is the consolidation that the last round ordered, of which the cloud did not take the order; nil: there is none.
+	NotBought *decision.Consolidation
+
 	groups  []group  // by index of State.Groups
 	reasons []reason // by index of State.Nodes
 	counted bool     // see count
 	windows map[window]openness
-	down    []bool // by index of State.Nodes: see disrupt
-	nodes   int    // of all groups
-	gone    int    // how many of them are disrupted
-	sick    int    // how many of them are sick now
+	down    []disruption // by index of State.Nodes
+	nodes   int          // of all groups
+	size    int          // as of a group
+	gone    int          // how many of them are disrupted
+	away    int          // as of a group
+	sick    int          // how many of them are sick now
 }
 
 // group is a node group, as far as its nodes are replaced.
@@ -32,12 +37,16 @@ type group struct {
 	age, repair time.Duration
 	members     []int            // its nodes, by index of State.Nodes; see look
 	gone        int              // how many of them are disrupted
+	away        int              // how many of these are not Ready, and nobody removes them
+	size        int              // how many nodes it has, without those that are there for a replacement alone; see sizeOf
 	sick        int              // how many of them are sick now
 	fresh       map[uintptr]bool // by source: see Round.fresh
 	compared    bool
 	differences map[cluster.InstanceID][]cluster.Difference // see Round.Differences
 	rollout     *rollout
 	taken       bool     // a node of it goes in this round for a source that is not proven
+	wait        int      // how many nodes without room for their pods want a spare machine
+	waiting     []int    // those for which one is coming, has come, or is ordered
 	ordered     []string // nodes in whose place this round has ordered machines
 }
 
@@ -90,8 +99,8 @@ func (r *Round) Reason(i int) Reason {
 	if n.Group < 0 || n.ControlPlane {
 		return Reason{}
 	}
-	if r.dear(n.Name) != nil {
-		return Reason{decision.RuleConsolidate, cluster.ReasonDear, "it is dear: " + r.Next.Consolidating(n.Name).Words()}
+	if r.dear(n.Name) {
+		return Reason{decision.RuleConsolidate, cluster.ReasonDear, "it is dear: " + r.Next.Consolidation.Words()}
 	}
 	if !r.groups[n.Group].replaces() {
 		return Reason{}

@@ -58,6 +58,7 @@ func (r *Round) Tell() {
 	r.keepToReplace()
 	for i := range r.groups {
 		if r.groups[i].rollout != nil {
+			r.count() // also where no node was asked for: it remembers sizes
 			r.Plan.Rollouts = append(r.Plan.Rollouts, r.tell(i))
 		}
 	}
@@ -82,7 +83,7 @@ func (r *Round) tell(i int) decision.Rollout {
 		if since := r.toReplaceSince(n, why); why.Name != cluster.ReasonDear && (out.Oldest.IsZero() || since.Before(out.Oldest)) {
 			out.Oldest = since
 		}
-		if n.State == round.StateMarked || r.order(n.Name) != nil {
+		if n.State == round.StateMarked || r.Waits(k) || r.dear(n.Name) {
 			out.Going++
 		}
 	}
@@ -120,31 +121,49 @@ func (r *Round) toReplaceSince(n *round.Node, why Reason) time.Time {
 	return since
 }
 
-// tellState fills in the state, and why it is that one.
+// tellState fills in the state, and why it is that one: the first row of decision.RolloutStates that holds.
 func (r *Round) tellState(i int, out *decision.Rollout) {
+	closed := r.closed(i, out) // it tells the next window of each state
+	for k := range decision.RolloutStates {
+		row := &decision.RolloutStates[k]
+		if words, since, holds := r.holds(row, i, out, closed); holds {
+			out.State, out.Rule, out.Why, out.Since = row.State, row.Rule, words, since
+			return
+		}
+	}
+}
+
+// holds tells whether a row holds for a group, in words.
+func (r *Round) holds(row *decision.RolloutRow, i int, out *decision.Rollout, closed string) (words string, since time.Time, holds bool) {
 	x := r.groups[i].rollout
 	rule, suspended := r.suspended(i)
-	closed := r.closed(i, out)
-	switch {
-	case x.halted != "":
-		out.State, out.Rule, out.Why, out.Since = decision.RolloutHalted, decision.RuleHalted, x.halted, x.at
-	case rule == decision.RuleRolloutHeld:
+	switch row.Evidence {
+	case decision.EvidenceFails:
+		return x.halt.Why, x.halt.At, x.halt.Why != ""
+	case decision.EvidencePaused:
 		order, _, _ := r.Policy.Rollouts.Pause(out.Group)
-		out.State, out.Rule, out.Why, out.Since = decision.RolloutPaused, rule, suspended, order.Since
-	case len(out.By) == 0:
-		out.State = decision.RolloutDone
-	case rule != "":
-		out.State, out.Rule, out.Why = decision.RolloutWaiting, rule, suspended
-	case closed != "":
-		out.State, out.Rule, out.Why = decision.RolloutWaiting, decision.RuleDisruption, closed
-	case !x.proven:
-		out.State, out.Rule, out.Trial, out.Why = decision.RolloutTrial, decision.RuleCanary, x.trial, x.first
-		if out.Why == "" {
-			out.Why = fmt.Sprintf("no machine of source %s has come yet", x.digest)
-		}
-	default:
-		out.State = decision.RolloutRolling
+		return suspended, order.Since, rule == decision.RuleRolloutHeld
+	case decision.EvidenceNothing:
+		return "", since, len(out.By) == 0
+	case decision.EvidenceElsewhere:
+		return suspended, since, rule != ""
+	case decision.EvidenceClosed:
+		return closed, since, closed != ""
+	case decision.EvidenceUnproven:
+		out.Trial = x.trial.node
+		return cmp.Or(x.trial.words, r.unprovenWords(x)), since, !x.proven()
+	case decision.EvidenceTrouble:
+		return x.wait.words, since, x.wait.words != ""
 	}
+	return "", since, true
+}
+
+// unprovenWords say of a source that nothing has proven yet, and of which no machine has still to show something, what there is of it.
+func (r *Round) unprovenWords(x *rollout) string {
+	if x.came != "" {
+		return fmt.Sprintf("node %s, a machine of source %s, is Ready, and no pod on it has proven the source yet", x.came, x.digest)
+	}
+	return fmt.Sprintf("no machine of source %s has come yet", x.digest)
 }
 
 // closed says that no disruption budget lets a node of the group go now, for none of the reasons for which nodes are to be
@@ -158,8 +177,8 @@ func (r *Round) closed(i int, out *decision.Rollout) string {
 		group, all := r.budgets(i, reason)
 		var next time.Time
 		why := ""
-		for _, list := range []cluster.DisruptionBudgets{group, all} {
-			smallest, opens, any, fault := r.smallest(list, reason, r.nodes)
+		for k, list := range []cluster.DisruptionBudgets{group, all} {
+			smallest, opens, any, fault := r.smallest(list, reason, []int{r.groups[i].size, r.size}[k])
 			switch {
 			case fault != "":
 				why = "a disruption budget cannot be read: " + fault

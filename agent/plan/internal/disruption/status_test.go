@@ -43,11 +43,12 @@ func TestTell(t *testing.T) {
 		"none has come":       {func(w *world, _ *cluster.Node) { w.g().Instances[3].Source["image"] = "old" }, "trial D30 : no machine of source " + digest + " has come yet, 0/4 map[drifted:4] going 0"},
 		"proven":              {func(w *world, x *cluster.Node) { w.well(x) }, "rolling  : , 1/4 map[drifted:3] going 0"},
 		"one is drained":      {func(w *world, x *cluster.Node) { w.well(x); mark(w.s.Nodes[0]) }, "rolling  : , 1/4 map[drifted:3] going 1"},
-		"one has an order":    {func(w *world, x *cluster.Node) { w.well(x); w.ordered("w-000", decision.RuleDrifted, time.Second) }, "rolling  : , 1/4 map[drifted:3] going 1"},
+		"one is ready":        {func(w *world, _ *cluster.Node) {}, "trial D30 : node x, a machine of source " + digest + ", is Ready, and no pod on it has proven the source yet, 1/4 map[drifted:3] going 0"},
 		"halted": {func(w *world, x *cluster.Node) {
 			w.halt("workers", digest)
+			w.m.Halts[0].Node = "gone"
 			w.p.Rollouts = cluster.RolloutOrders{"workers": paused}
-		}, "halted D31 : before, since 2026-01-05T07:00:00Z, 1/4 map[drifted:3] going 0"},
+		}, "halted D31 : before, since 2026-01-05T07:00:00Z, 1/4 map[drifted:3 sick:1] going 0"},
 		"paused":                {func(w *world, x *cluster.Node) { w.p.Rollouts = cluster.RolloutOrders{"workers": paused} }, "paused D34 : the rollout of its group is paused since 2026-01-04T00:00:00Z (a freeze); `autoscaler-agent rollout resume workers` lets it go on, since 2026-01-04T00:00:00Z, 1/4 map[drifted:3] going 0"},
 		"paused without a word": {func(w *world, x *cluster.Node) { w.p.Rollouts = cluster.RolloutOrders{"": {Paused: true}} }, "paused D34 : the rollout of its group is paused; `autoscaler-agent rollout resume --all` lets it go on, 1/4 map[drifted:3] going 0"},
 		"done": {func(w *world, _ *cluster.Node) {
@@ -87,6 +88,7 @@ func TestTell(t *testing.T) {
 		}, `waiting D29 : a disruption budget cannot be read: "x" is no schedule: expected exactly 5 fields, found 1: [x]; write for example 0 22 * * mon-fri (minute, hour, day of the month, month, day of the week), 1/4 map[drifted:3] going 0`},
 	} {
 		w := drifted(3)
+		w.p.ReplaceSettleTime = 2 * time.Minute
 		x := w.join(w.g(), "x", time.Hour, "new")
 		c.change(w, x)
 		d := w.begin()

@@ -1,8 +1,6 @@
 package explain
 
 import (
-	"slices"
-
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
@@ -73,27 +71,17 @@ func (e *explainer) machineEnds(n *round.Node) bool {
 	return told || n.Instance.Interruption != nil || n.Instance.Phase == cluster.PhaseDeleting || n.Instance.Phase == cluster.PhaseGone
 }
 
-// beingReplaced tells whether the machines that replace the node have been ordered.
+// beingReplaced tells whether the machines that replace the node have been ordered, or have come.
 func (e *explainer) beingReplaced(n *round.Node) bool {
-	return e.ordered(n) != nil
-}
-
-// ordered is the machine that was ordered in place of a node; nil: none.
-func (e *explainer) ordered(n *round.Node) *decision.Replacement {
-	for i := range e.end.Next.Replacements {
-		if x := &e.end.Next.Replacements[i]; x.Node == n.Name {
-			return x
-		}
-	}
-	return nil
+	return e.end.Next.Consolidation.UnderWay() && e.consolidation(n) != nil || e.end.ScaleDown.Disruption.Waits(e.end.ByName[n.Name])
 }
 
 // consolidation is the consolidation that a node is part of, or would be; nil: there is none.
 func (e *explainer) consolidation(n *round.Node) *decision.Consolidation {
-	if s := e.end.Next.Consolidation; s != nil && slices.Contains(s.Nodes, n.Name) {
+	if s := e.end.Next.Consolidation; s.Has(n.Name) {
 		return s
 	}
-	return e.end.Next.Consolidating(n.Name)
+	return nil
 }
 
 // addReplacement adds what the round holds of the cluster about the replacement of the node.
@@ -113,12 +101,11 @@ func (e *explainer) nodeSummary(n *round.Node) string {
 	f := e.fateOf(n)
 	switch f {
 	case replaced:
-		x := e.ordered(n)
-		switch {
-		case x.Rule != decision.RuleConsolidate:
-			return "it goes when the machine that was ordered in its place at " + e.at(x.Ordered) + " is Ready: " + e.firstWhy() + " [" + decision.RuleReplace + "]"
-		case x.Machines == 0:
-			return "it goes: " + e.consolidation(n).Words() + " [" + decision.RuleConsolidate + "]"
+		switch c := e.consolidation(n); {
+		case c == nil:
+			return "it goes when a machine of its group has come and has room for its pods: " + e.firstWhy() + " [" + decision.RuleReplace + "]"
+		case c.Machines == 0:
+			return "it goes: " + c.Words() + " [" + decision.RuleConsolidate + "]"
 		}
 		return "it goes when the machines that replace it are Ready: " + e.consolidation(n).Words() + " [" + decision.RuleConsolidate + "]"
 	case starting:

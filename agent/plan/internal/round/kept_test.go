@@ -152,8 +152,8 @@ func (l *ledger) next() *ledger {
 	return &out
 }
 
-// TestKeptIsAsFresh: a Cache of earlier rounds changes no answer, whatever has changed in between, there and back.
-func TestKeptIsAsFresh(t *testing.T) {
+// TestStaysForIsAsFresh: a Cache of earlier rounds changes no answer, whatever has changed in between, there and back.
+func TestStaysForIsAsFresh(t *testing.T) {
 	for name, change := range keptChanges {
 		first := keptWorld()
 		first.s.Groups[0].Instances[3].Addresses = []netip.Addr{netip.MustParseAddr("10.0.0.4")}
@@ -170,8 +170,8 @@ func TestKeptIsAsFresh(t *testing.T) {
 	}
 }
 
-// TestKeptIsNotWorkedOutAgain: a round takes over the facts about nodes that have not changed, and does not compute them again.
-func TestKeptIsNotWorkedOutAgain(t *testing.T) {
+// TestStaysForIsNotWorkedOutAgain: a round takes over the facts about nodes that have not changed, and does not compute them again.
+func TestStaysForIsNotWorkedOutAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		change          func(l *ledger)
 		facts, verdicts int // nodes that are looked at again, of 5

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // TestCompareCandidates: each of these comes first by what it is named after, although it comes last by all that counts less.
@@ -53,11 +52,6 @@ func TestCandidates(t *testing.T) {
 		{"not looked at in the last round", func(w *world) { w.m.Unlooked = []cluster.NodeName{"b"} }, "b a c", 0},
 		{"of a larger group", func(w *world) { w.p.BalanceSimilarNodeGroups = true; w.group("pool2", "d", "e", "f", "g", "h") }, "d e a f b g c h", 0},
 		{"of a larger group that is not balanced", func(w *world) { w.group("pool2", "d", "e", "f", "g", "h") }, "a b c d e f g h", 0},
-		{"an order in its place", func(w *world) {
-			w.replace("a")
-			w.replace("b")
-			w.m.Replacements = []decision.Replacement{{Node: "b", Group: "pool", Rule: decision.RuleReplaceNode, Ordered: w.s.Now.Add(-time.Minute)}}
-		}, "b a c", 0},
 		{"replaced for a reason that counts more", func(w *world) {
 			w.p.RepairAfter, w.p.RepairConditions = time.Minute, []string{"Disk"}
 			w.node("a").Conditions = map[string]time.Time{"Disk": w.s.Now.Add(-time.Hour)}

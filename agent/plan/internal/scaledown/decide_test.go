@@ -110,9 +110,9 @@ func (w *world) unready(node string, since time.Duration) {
 
 // TestNotRemovable: what keeps a node whose pods are not even looked at.
 func TestNotRemovable(t *testing.T) {
-	cameFor := func(w *world) { // a machine was ordered in place of node b, which is kept
-		w.m.Replacements = []decision.Replacement{{Node: "b", Group: "pool", Rule: decision.RuleReplaceNode, Ordered: w.s.Now.Add(-15 * time.Minute)}}
+	cameFor := func(w *world) { // node b is to be replaced, and kept
 		w.replace("b")
+		w.node("a").Pods = nil
 		w.keep("b")
 		w.node("a").Created = w.s.Now.Add(-11 * time.Minute)
 	}
@@ -143,16 +143,16 @@ func TestNotRemovable(t *testing.T) {
 			w.waits(0, 1)
 			w.s.Pods[0].Nominated, w.s.Pods[0].Unschedulable = "a", 0
 		}, "D9 pods that are to come count on it"},
-		{"came in place of another", cameFor, "D9 it has come in place of node b"},
+		{"came in place of another", cameFor, "D9 it has just come, and node b of its group is to be replaced"},
 		{"came in place of another, requested", func(w *world) {
 			cameFor(w)
 			w.request("a")
-		}, "cordon a [D20] utilisation 25%, 1 pod to move"},
+		}, "cordon a [D20] utilisation 0%, 0 pods to move"},
 		{"came in place of another, replaced", func(w *world) {
 			cameFor(w)
 			w.replace("a")
 			w.budget("5")
-		}, "cordon a [D33] somebody asked for its replacement; utilisation 25%, 1 pod to move"},
+		}, "cordon a [D33] somebody asked for its replacement; utilisation 0%, 0 pods to move"},
 		{"as busy as a node may be", func(w *world) { w.pods("a", 0, 1) }, "cordon a [D1] utilisation 50%, 2 pods to move"},
 		{"busy", busy, "D4 utilisation 51% is above 50%"},
 		{"busy, not Ready", func(w *world) { busy(w); w.unready("a", time.Hour) }, "cordon a [D2] utilisation 51%, 2 pods to move"},

@@ -14,8 +14,9 @@ import (
 
 // order is a node in whose place a machine is ordered, and why it cannot go as it is.
 type order struct {
-	node int
-	why  string
+	node  int
+	why   string
+	atMin bool // that is all, and its pods may have room
 }
 
 func (c *Candidate) replaced() bool { return c.why.Rule != "" }
@@ -43,14 +44,10 @@ func (w *Planner) spared(c *Candidate) (rule, why string) {
 	return "", ""
 }
 
-// turnOf is the place of a node among those that are replaced: first those in whose place a machine was ordered, then by
-// reason; the others come after them.
+// turnOf is the place of a node among those that are replaced, by reason; the others come after them.
 func (w *Planner) turnOf(c *Candidate) int {
-	switch {
-	case !c.replaced():
+	if !c.replaced() {
 		return len(cluster.Reasons)
-	case w.Disruption.Ordered(c.Node):
-		return -1
 	}
 	return slices.Index(cluster.Reasons, c.why.Name)
 }
@@ -67,8 +64,8 @@ func (w *Planner) reasonOf(c *Candidate) string {
 }
 
 // order notes that a machine is wanted in place of a node. From then on the node counts as one that goes.
-func (w *Planner) order(c *Candidate, why string) {
-	w.orders = append(w.orders, order{c.Node, why})
+func (w *Planner) order(c *Candidate, why string, atMin bool) {
+	w.orders = append(w.orders, order{c.Node, why, atMin})
 	w.Disruption.Add(c.Node)
 }
 
@@ -79,15 +76,17 @@ func (w *Planner) orderReplacements(rule, why string) {
 		n := &w.Nodes[o.node]
 		g := &w.Groups[n.Group]
 		rule, why := rule, why
+		holds := func() bool { return w.newMachineHolds(o.node) }
+		if o.atMin {
+			holds = nil
+		}
 		if rule == "" || rule == decision.RuleCooldown {
 			rule, why = w.DeletionsFrozen(g)
 		}
 		switch {
 		case rule != "":
 			w.Held("node", string(n.Name), rule, "%s; it stays: %s", w.Disruption.Reason(o.node).Why, why)
-		case !w.Disruption.Ordered(o.node) && !w.newMachineHolds(o.node):
-			w.Held("node", string(n.Name), decision.RuleReplace, "%s; %s, and a new machine of its group would not have room for its pods either", w.Disruption.Reason(o.node).Why, o.why)
-		case w.Disruption.Order(o.node, o.why):
+		case w.Disruption.Order(o.node, o.why, holds):
 			cargo := w.DrainPlanOf(n)
 			if limit, full := w.removals.full(&cargo, w.Policy); full {
 				w.Held("node", string(n.Name), decision.RuleBatch, "it waits: %d nodes go at once", limit)

@@ -100,7 +100,7 @@ func (w *Planner) cordonNode(c *Candidate, rule, pods string) {
 	n := &w.Nodes[c.Node]
 	w.noteMarked(c)
 	w.noteGoing(c.Node)
-	w.Disruption.Cordoned(c.Node)
+	w.Disruption.Add(c.Node)
 	w.Groups[n.Group].Shrinks = true
 	w.WakeAt(w.Now.Add(w.Policy.DelayAfterTaint))
 	words := fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, pods)
@@ -222,8 +222,13 @@ func (w *Planner) notRemovable(n *round.Node, c *Candidate) (rule, why string) {
 	if n.InUse {
 		return decision.RuleInUse, "pods that are to come count on it"
 	}
-	if why := w.Disruption.CameFor(n); why != "" && !c.requested && !c.replaced() {
-		return decision.RuleInUse, why
+	if !c.requested && !c.replaced() {
+		if why := w.Disruption.StaysForHalt(n); why != "" {
+			return decision.RuleHalted, why
+		}
+		if why := w.Disruption.StaysFor(c.Node); why != "" {
+			return decision.RuleInUse, why
+		}
 	}
 	c.util = w.Utilisation(n)
 	limit := w.Threshold(n)
@@ -252,7 +257,7 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 		}
 		return found, false
 	case c.replaced() && (g.CorrectedTarget-g.Removing <= g.Min || growth.KeepsTotals(w.State, n) != "") && len(found.Completing) == 0:
-		w.order(c, cmp.Or(growth.KeepsTotals(w.State, n), fmt.Sprintf("the group is at its minimum of %d", g.Min)))
+		w.order(c, cmp.Or(growth.KeepsTotals(w.State, n), fmt.Sprintf("the group is at its minimum of %d", g.Min)), true)
 		return found, false
 	case g.CorrectedTarget-g.Removing <= g.Min:
 		w.Held("node", name, decision.RuleAtMin, "the group is at its minimum of %d", g.Min)
@@ -275,7 +280,7 @@ func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
 		return found, false
 	}
 	if r.Rule == decision.RuleNoRoom && c.replaced() {
-		w.order(c, r.Why)
+		w.order(c, r.Why, false)
 		return found, false
 	}
 	if r.Rule != "" {

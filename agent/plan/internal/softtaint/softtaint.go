@@ -23,12 +23,7 @@ func Update(w *round.State) {
 	if left <= 0 || w.Snapshot.Stale != "" {
 		return
 	}
-	dear := map[cluster.NodeName]time.Time{}
-	for i := range w.Next.Replacements {
-		if x := &w.Next.Replacements[i]; x.Rule == decision.RuleConsolidate {
-			dear[x.Node] = x.Ordered
-		}
-	}
+	dear := w.Next.Consolidation
 	var avoided map[cluster.NodeName]time.Time
 	if w.Next.Avoided != nil {
 		avoided = w.Next.Avoided.Since
@@ -42,8 +37,8 @@ func Update(w *round.State) {
 			_, has := round.Taint(n.Node, cluster.TaintDeletionCandidate)
 			since, unneeded := w.Next.Unneeded[n.Name]
 			words := "not needed since "
-			if at, is := dear[n.Name]; is && !unneeded {
-				since, unneeded, words = at, true, "it is dear since " // a pod that comes to it now would keep it
+			if dear.UnderWay() && dear.Has(n.Name) && !unneeded {
+				since, unneeded, words = dear.Ordered, true, "it is dear since " // a pod that comes to it now would keep it
 			}
 			if at, is := avoided[n.Name]; is && !unneeded {
 				since, unneeded, words = at, true, "its pods have room on other nodes since "
