@@ -211,6 +211,32 @@ func TestPoolOfSingleMachines(t *testing.T) {
 	})
 }
 
+// TestTokenThatNeverEnds: an ID whose token somebody gave an end in 68 years is free again.
+func TestTokenThatNeverEnds(t *testing.T) {
+	client := fake.NewClientset()
+	cfg := Config{TokenTTL: time.Hour, TokenGroups: []string{"system:bootstrappers:autoscaler-agent:workers"}}
+	pool := NewPool(kubetest.Client(client))
+	if _, _, err := TokenForAttested(pool, cfg)(t.Context(), Attested{Instance: "i", Machine: "w", Key: "k"}); err != nil {
+		t.Fatal(err)
+	}
+	secrets := client.CoreV1().Secrets(metav1.NamespaceSystem)
+	list, err := secrets.List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 {
+		t.Fatal(list, err)
+	}
+	s := &list.Items[0]
+	id := strings.TrimPrefix(s.Name, secretPrefix)
+	for _, end := range []time.Duration{maxTokenTTL, 68 * 365 * 24 * time.Hour} {
+		s.Data[keyExpiration] = expiry(time.Now().Add(end))
+		if _, err := secrets.Update(t.Context(), s, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if free, err := pool.look(t.Context(), id, time.Now()); err != nil || free != (end > maxTokenTTL) {
+			t.Errorf("a token that ends in %s: free %t, %v", end, free, err)
+		}
+	}
+}
+
 func TestPoolBounds(t *testing.T) {
 	for id, want := range map[string]bool{"asa000": true, "asa127": true, "asa128": false, "asa0a0": false, "asa00": false, "abcdef": false, "": false, "asa0001": false} {
 		if inPool(id) != want {

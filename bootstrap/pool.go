@@ -192,7 +192,7 @@ func (p *Pool) look(ctx context.Context, id string, now time.Time) (free bool, e
 	case s.Labels[TokenLabel] != machineLabelValue:
 		p.use(id, now.Add(machineTokenTTL))
 		return false, nil
-	case expires(s).After(now):
+	case expires(s).After(now) && expires(s).Sub(now) <= maxTokenTTL: // no token of the pool lives longer, an operator's neither: somebody else wrote its end
 		p.use(id, expires(s))
 		if in, key := s.Annotations[InstanceAnnotation], s.Annotations[KeyAnnotation]; in != "" && key != "" {
 			p.remember(Attested{Instance: in, Machine: s.Annotations[MachineAnnotation], Key: key}, id)

@@ -3,8 +3,10 @@ package election
 import (
 	"context"
 	"io"
+	"math"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
@@ -309,3 +312,65 @@ func TestLoadingAgentLeavesTheLease(t *testing.T) {
 		})
 	}
 }
+
+// TestBoundedLeases: a Lease of 68 years, a count of changes that would become negative, and a renewal in the year 2094 stop no
+// agent for longer than a Lease may hold; each is told once.
+func TestBoundedLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, thief, most := fake.NewClientset(), "thief", int32(math.MaxInt32)
+		far := metav1.NewMicroTime(time.Now().Add(68 * 365 * 24 * time.Hour))
+		lease := func(name string) *coordinationv1.Lease {
+			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name,
+				Annotations: map[string]string{AnnotationWrites: `[{"group":"a","to":2147483647},{"group":"b","to":3}]`}},
+				Spec: coordinationv1.LeaseSpec{HolderIdentity: &thief, LeaseDurationSeconds: &most, LeaseTransitions: &most, RenewTime: &far, AcquireTime: &far}}
+		}
+		if err := client.Tracker().Add(lease("autoscaler-agent")); err != nil {
+			t.Fatal(err)
+		}
+		g := testLeadership(client)
+		log, said := captured()
+		writes := &inherited{}
+		g.deps.Log, g.deps.Writes = log, writes
+		g.saw(lease(OtherLease), true)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- g.Run(ctx, func() {}) }()
+		time.Sleep(time.Minute)
+		if may, why := g.MayAct(); !may {
+			t.Errorf("after a minute: %s", why)
+		}
+		held, err := client.CoordinationV1().Leases("kube-system").Get(ctx, "autoscaler-agent", metav1.GetOptions{})
+		if err != nil || *held.Spec.LeaseTransitions < 0 || *held.Spec.HolderIdentity != g.deps.Identity {
+			t.Errorf("%+v, %v", held.Spec, err)
+		}
+		if len(writes.list) != 1 || writes.list[0].Group != "b" {
+			t.Errorf("inherited %v", writes.list)
+		}
+		for _, want := range []string{"the duration of Lease autoscaler-agent is ", "the duration of Lease cluster-autoscaler is ", "the age of the renewal of Lease cluster-autoscaler is ", "the target of group a in annotation"} {
+			if n := strings.Count(said(), want); n != 1 {
+				t.Errorf("%q is told %d times:\n%s", want, n, said())
+			}
+		}
+		cancel()
+		<-done
+	})
+}
+
+// inherited keeps what a leader takes over.
+type inherited struct{ list []wrap.Intent }
+
+func (*inherited) Open() []wrap.Intent          { return nil }
+func (i *inherited) Inherit(list []wrap.Intent) { i.list = list }
+
+// captured is a log whose lines can be read.
+func captured() (*logrus.Entry, func() string) {
+	var mu sync.Mutex
+	var text strings.Builder
+	log := logrus.New()
+	log.SetOutput(writer(func(p []byte) { mu.Lock(); defer mu.Unlock(); text.Write(p) }))
+	return logrus.NewEntry(log), func() string { mu.Lock(); defer mu.Unlock(); return text.String() }
+}
+
+type writer func([]byte)
+
+func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -64,6 +65,7 @@ type Leadership struct {
 	other      string        // who holds OtherLease
 	otherSeen  time.Time     // when its renewal was last seen
 	otherLasts time.Duration // its lease duration
+	wrong      atomic.Value  // what was last told of a Lease's numbers, a string
 }
 
 // New makes the leadership of an agent that does not campaign yet; Run does.
@@ -264,6 +266,7 @@ func (g *Leadership) stopped(asked bool) {
 
 func (g *Leadership) follow(holder string, until time.Time) {
 	g.mu.Lock()
+	holder = shown(holder)
 	news := g.holder != holder
 	g.holder, g.heldUntil = holder, until
 	g.mu.Unlock()

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/wrap"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/bounded"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
@@ -81,8 +84,31 @@ func (l *leaseLock) runsOut() time.Time {
 	if d == nil {
 		return time.Time{}
 	}
-	return l.seen.Add(time.Duration(*d) * time.Second)
+	return l.seen.Add(l.g.lasts("Lease "+l.g.cfg.Name, *d, l.g.cfg.Duration))
 }
+
+// mostMachines is more than any cloud has in one group.
+const mostMachines = 100_000
+
+// longest is how long a Lease may hold, whatever it says: a thief who writes one of 68 years would stop every agent.
+const longest = 10 * time.Minute
+
+// lasts is how long a Lease of so many seconds holds.
+func (g *Leadership) lasts(lease string, seconds int32, otherwise time.Duration) time.Duration {
+	d, wrong := bounded.In("the duration of "+lease, time.Duration(seconds)*time.Second, time.Second, longest, otherwise)
+	g.tell(wrong)
+	return d
+}
+
+// tell says once what is wrong with a Lease's numbers.
+func (g *Leadership) tell(wrong string) {
+	if wrong != "" && g.wrong.Swap(wrong) != any(wrong) && g.deps.Log != nil {
+		g.deps.Log.WithField("why", wrong).Warn("a Lease has a wrong number")
+	}
+}
+
+// shown is a holder's name as it is told: whoever writes a Lease may write much.
+func shown(holder string) string { return holder[:min(len(holder), 253)] }
 
 // attempt gets or renews the Lease; false: another agent holds it, or the API server did
 // not accept.
@@ -129,9 +155,10 @@ func (l *leaseLock) renewal() *coordinationv1.Lease {
 	return next
 }
 
+// transitions leaves room for one more: the API server refuses a Lease whose count is negative.
 func transitions(lease *coordinationv1.Lease) int32 {
 	if n := lease.Spec.LeaseTransitions; n != nil {
-		return *n
+		return min(*n, math.MaxInt32-1)
 	}
 	return 0
 }
@@ -246,7 +273,11 @@ func (l *leaseLock) unfinished() ([]wrap.Intent, error) {
 	if err := json.Unmarshal([]byte(l.lease.Annotations[AnnotationWrites]), &list); err != nil {
 		return nil, fmt.Errorf("annotation %s of the Lease: %w", AnnotationWrites, err)
 	}
-	return list, nil
+	return slices.DeleteFunc(list, func(i wrap.Intent) bool {
+		_, wrong := bounded.In("the target of group "+string(i.Group)+" in annotation "+AnnotationWrites+" of the Lease", i.To, 0, mostMachines, 0)
+		l.g.tell(wrong)
+		return wrong != ""
+	}), nil
 }
 
 func (l *leaseLock) note(err error) {

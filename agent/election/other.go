@@ -3,6 +3,7 @@ package election
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/bounded"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
@@ -68,12 +70,15 @@ func (g *Leadership) saw(l *coordinationv1.Lease, first bool) {
 	if l == nil || l.Spec.HolderIdentity == nil || l.Spec.RenewTime == nil {
 		return
 	}
-	g.other, g.otherSeen = *l.Spec.HolderIdentity, time.Now()
+	now := time.Now()
+	g.other, g.otherSeen = shown(*l.Spec.HolderIdentity), now
 	if first {
-		g.otherSeen = l.Spec.RenewTime.Time
+		ago, wrong := bounded.In("the age of the renewal of Lease "+OtherLease, now.Sub(l.Spec.RenewTime.Time), -longest, math.MaxInt64, 0)
+		g.tell(wrong)
+		g.otherSeen = now.Add(-ago)
 	}
 	if d := l.Spec.LeaseDurationSeconds; d != nil {
-		g.otherLasts = time.Duration(*d)*time.Second + 5*time.Second
+		g.otherLasts = g.lasts("Lease "+OtherLease, *d, g.otherLasts) + 5*time.Second
 	}
 }
 

@@ -10,13 +10,15 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/internal/bounded"
 )
 
 // Load reads the file at path, which Write wrote, and removes what crashes left beside it.
 // A missing file is the zero T. So is one that cannot be read or that decode refuses, and
 // a directory in its place: it is set aside, and the error says why and where the old bytes
 // are. A T that is not zero is the whole file also beside an error, which tells then what
-// could not be removed.
+// could not be removed, or which times of the far future count as now.
 func Load[T any](path string, now time.Time, decode func(data []byte, to *T) error) (T, error) {
 	var zero, read T
 	_, swept := Sweep(path)
@@ -28,7 +30,10 @@ func Load[T any](path string, now time.Time, decode func(data []byte, to *T) err
 		err = decode(data, &read)
 	}
 	if err == nil {
-		return read, swept
+		if wrong := bounded.Times(&read, now); wrong != "" {
+			err = errors.New(wrong)
+		}
+		return read, errors.Join(err, swept)
 	}
 	aside, moved := SetAside(path, now)
 	if moved != nil {

@@ -73,3 +73,20 @@ func TestLoad(t *testing.T) {
 		})
 	}
 }
+
+// TestLoadTimes: a time of the far future, which a thief of the file wrote, counts as now, and the rest of the file stands.
+func TestLoadTimes(t *testing.T) {
+	path, now := filepath.Join(t.TempDir(), "state.json"), time.Unix(1700000000, 0)
+	if err := os.WriteFile(path, []byte(`{"version":1,"until":"2094-01-01T00:00:00Z","name":"n"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	type state struct {
+		Version int       `json:"version"`
+		Until   time.Time `json:"until"`
+		Name    string    `json:"name"`
+	}
+	got, err := atomicfile.Load(path, now, func(data []byte, to *state) error { return atomicfile.Versioned(data, 1, to) })
+	if !got.Until.Equal(now) || got.Name != "n" || err == nil || err.Error() != "1 times in it are more than 24h0m0s in the future: they count as now" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -20,24 +20,30 @@ func Resources(list corev1.ResourceList) cluster.Resources {
 	for name, q := range list {
 		switch name {
 		case corev1.ResourceCPU:
-			r.MilliCPU = q.MilliValue()
+			r.MilliCPU = capped(q.MilliValue())
 		case corev1.ResourceMemory:
-			r.Memory = q.Value()
+			r.Memory = capped(q.Value())
 		case corev1.ResourceEphemeralStorage:
-			r.EphemeralStorage = q.Value()
+			r.EphemeralStorage = capped(q.Value())
 		case corev1.ResourcePods:
-			r.Pods = q.Value()
+			r.Pods = capped(q.Value())
 		default:
 			if v := q.Value(); v != 0 && scalar(name) {
 				if r.Extended == nil {
 					r.Extended = map[string]int64{}
 				}
-				r.Extended[string(name)] = v
+				r.Extended[string(name)] = capped(v)
 			}
 		}
 	}
 	return r
 }
+
+// mostOfOne is more than any machine has (a pebibyte), and so much less than an int64 holds that sums over a cluster stay in it.
+const mostOfOne = 1 << 50
+
+// capped bounds an amount that a kubelet or the owner of a pod writes: beyond the most it counts as the most.
+func capped(v int64) int64 { return min(v, mostOfOne) }
 
 // scalar is kube-scheduler's IsScalarResourceName: extended, huge pages, prefixed
 // native and attachable volumes.

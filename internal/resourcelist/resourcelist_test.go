@@ -26,3 +26,17 @@ func TestResources(t *testing.T) {
 		t.Errorf("of nothing: %+v", got)
 	}
 }
+
+// TestHugeAmounts: sums over many nodes or pods do not overflow, whatever one of them says.
+func TestHugeAmounts(t *testing.T) {
+	list := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{"cpu", "memory", "ephemeral-storage", "pods", "example.org/x"} {
+		list[name] = resource.MustParse("8E")
+	}
+	r := resourcelist.Resources(list)
+	for what, v := range map[string]int64{"CPU": r.MilliCPU, "memory": r.Memory, "disk": r.EphemeralStorage, "pods": r.Pods, "extended": r.Extended["example.org/x"]} {
+		if sum := v * 8000; v < 0 || sum/8000 != v { // 8E CPUs are 0 thousandths to kube-scheduler, too
+			t.Errorf("%s: %d", what, v)
+		}
+	}
+}

@@ -3,11 +3,13 @@ package template
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/bounded"
 )
 
 const labelInstanceType = "node.kubernetes.io/instance-type"
@@ -130,8 +132,14 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 		var ready, starting, older []*cluster.Node
 		for _, in := range g.Instances {
 			n := byID[in.ID]
+			wrong := ""
+			if n != nil {
+				wrong = unlikely(g.Template.Capacity, n)
+			}
 			switch {
 			case n == nil || !in.Member || !sameType(g.Template, *n):
+			case wrong != "":
+				advice[g.ID] = wrong
 			case seen.Specs[in.ID] == "" && n.Ready == cluster.StatusTrue:
 				older = append(older, n)
 			case seen.Specs[in.ID] != g.Template.Spec:
@@ -162,11 +170,34 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 			continue
 		}
 		if w := c.advice(g.Template.Labels); w != "" {
-			advice[g.ID] = w
+			advice[g.ID] = strings.TrimPrefix(advice[g.ID]+"; "+w, "; ")
 		}
 		c.apply(&g.Template)
 	}
 	return groups, advice
+}
+
+// likely is how many times more or less than its template a node may have. A tag may be wrong by less; a kubelet whose machine
+// was taken reports what it likes, and the smallest amount counts for its whole group.
+const likely = 16
+
+// unlikely says what of a node's capacity cannot be true; empty: nothing.
+func unlikely(promised cluster.Resources, n *cluster.Node) string {
+	for _, r := range []struct {
+		what           string
+		has, of, spare int64
+	}{{"CPU (in thousandths)", n.Capacity.MilliCPU, promised.MilliCPU, n.Allocatable.MilliCPU}, {"memory", n.Capacity.Memory, promised.Memory, n.Allocatable.Memory}} {
+		if r.has == 0 || r.of <= 0 || r.of > math.MaxInt64/likely {
+			continue // not reported yet, or nothing is promised
+		}
+		if _, wrong := bounded.In("the "+r.what+" of node "+string(n.Name), r.has, max(1, r.of/likely), r.of*likely, r.of); wrong != "" {
+			return wrong
+		}
+		if _, wrong := bounded.In("the allocatable "+r.what+" of node "+string(n.Name), r.spare, 0, r.has, r.has); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
 }
 
 // takeMemory takes the memory of a machine from nodes of the template's instance type that were there before the agent.

@@ -234,3 +234,29 @@ func TestMemoryOfNodesThatWereThere(t *testing.T) {
 		}
 	}
 }
+
+// TestUnlikelySizes: a node whose capacity is far from its template's, or whose allocatable is more than its capacity, shrinks no
+// template, and is named.
+func TestUnlikelySizes(t *testing.T) {
+	const cpu, memory = 4000, 16 << 30
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		capacity, allocatable cluster.Resources
+		says                  string
+	}{
+		"as promised":            {cluster.Resources{MilliCPU: cpu, Memory: memory}, cluster.Resources{MilliCPU: cpu, Memory: 13 << 30, Pods: 110}, ""},
+		"a sixteenth":            {cluster.Resources{MilliCPU: cpu, Memory: memory / 16}, cluster.Resources{MilliCPU: cpu, Memory: 1 << 29, Pods: 110}, ""},
+		"less than that":         {cluster.Resources{MilliCPU: cpu, Memory: memory/16 - 1}, cluster.Resources{MilliCPU: cpu, Memory: 1 << 29, Pods: 110}, "the memory of node n is "},
+		"one byte":               {cluster.Resources{MilliCPU: cpu, Memory: 1}, cluster.Resources{MilliCPU: cpu, Memory: 1, Pods: 110}, "the memory of node n is 1, which is not between"},
+		"very many cores":        {cluster.Resources{MilliCPU: 17 * cpu, Memory: memory}, cluster.Resources{MilliCPU: cpu, Memory: 13 << 30, Pods: 110}, "the CPU (in thousandths) of node n is 68000"},
+		"more than the capacity": {cluster.Resources{MilliCPU: cpu, Memory: memory}, cluster.Resources{MilliCPU: cpu, Memory: memory + 1, Pods: 110}, "the allocatable memory of node n is"},
+	} {
+		n := &cluster.Node{Name: "n", UID: "1", ProviderID: "i", Ready: cluster.StatusTrue, ReadySince: now, Capacity: c.capacity, Allocatable: c.allocatable}
+		g := cluster.NodeGroup{ID: "g", Instances: []cluster.Instance{{ID: "i", Member: true}}, Template: cluster.Template{Spec: "v1",
+			Capacity: cluster.Resources{MilliCPU: cpu, Memory: memory, Pods: 110}, Allocatable: cluster.Resources{MilliCPU: cpu, Memory: 14 << 30, Pods: 110}}}
+		groups, advice := Correct([]cluster.NodeGroup{g}, Evidence{Nodes: []*cluster.Node{n}, Specs: map[cluster.InstanceID]string{"i": "v1"}, FirstSeen: map[cluster.NodeName]FirstSeen{}}, map[string]Correction{}, now)
+		if got := groups[0].Template.Allocatable.Memory; (got == 14<<30) != (c.says != "") || !strings.HasPrefix(advice["g"], c.says) || c.says == "" && advice["g"] != "" {
+			t.Errorf("%s: the template has %d; %q, want %q", name, got, advice["g"], c.says)
+		}
+	}
+}

@@ -100,12 +100,12 @@ func markedBy(n *cluster.Node) string {
 	return rule
 }
 
-// markTime reads the time of marking from the taint's value; a value that is none
+// markTime reads the time of marking from the taint's value; a value that is none, or one of before the Node or of the future,
 // counts as now.
 func markTime(n *cluster.Node, now time.Time) time.Time {
 	t, _ := round.Taint(n, cluster.TaintToBeDeleted)
 	sec, err := strconv.ParseInt(t.Value, 10, 64)
-	if at := time.Unix(sec, 0); err == nil && at.Before(now) {
+	if at := time.Unix(sec, 0); err == nil && at.Before(now) && !at.Before(n.Created) {
 		return at
 	}
 	return now

@@ -95,8 +95,8 @@ func TestTimeLeft(t *testing.T) {
 // TestMarkTime: when a node was marked, as its taint says it.
 func TestMarkTime(t *testing.T) {
 	now := newWorld().s.Now
-	for value, want := range map[string]time.Time{"1767599999": now.Add(-time.Second), "1767600001": now, "": now, "yesterday": now} {
-		n := &cluster.Node{Taints: []cluster.Taint{{Key: cluster.TaintToBeDeleted, Value: value}}}
+	for value, want := range map[string]time.Time{"1767599999": now.Add(-time.Second), "1767600001": now, "1767599940": now.Add(-time.Minute), "1767599939": now, "0": now, "": now, "yesterday": now} {
+		n := &cluster.Node{Created: now.Add(-time.Minute), Taints: []cluster.Taint{{Key: cluster.TaintToBeDeleted, Value: value}}}
 		if got := markTime(n, now); !got.Equal(want) {
 			t.Errorf("%q: %s, want %s", value, got, want)
 		}
