@@ -8,29 +8,33 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
-// elder is another Node of the machine of n that is older and lives. That Nodes share a provider ID shows by
-// their own; a system UUID or an address counts only of a Node that has none, since a kubelet that lies about them
-// must not hold up other machines (k0sproject/k0s#8333). It looks at each Node once, and reads the Lease of those
+// elder is another Node of the machine of n that is older and lives: one that shares its provider ID, else one without a
+// provider ID that reports its system UUID or an address. It looks at each Node once, and reads the Lease of those
 // that are of the machine.
 func (s *Service) elder(ctx context.Context, n *corev1.Node, req rules.Request) *rules.Elder {
 	nodes, _ := s.nodes.List(labels.Everything()) // a lister over a cache has no errors
 	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	var says *rules.Elder
 	for _, o := range nodes {
 		if o.Name == n.Name || o.DeletionTimestamp != nil || o.CreationTimestamp.After(n.CreationTimestamp.Time) {
 			continue
 		}
-		if by := sameMachine(o, n, req); by != "" && s.lives(ctx, o) {
-			return &rules.Elder{Name: o.Name, By: by}
+		e := rules.Elder{Name: o.Name, Instance: o.Spec.ProviderID != "", By: sameMachine(o, n, req)}
+		if e.By == "" || says != nil && !e.Instance || !s.lives(ctx, o) {
+			continue
 		}
+		if e.Instance {
+			return &e
+		}
+		says = &e
 	}
-	return nil
+	return says
 }
 
 // sameMachine says by which of its facts a Node o is of the machine of n; empty: by none.
@@ -53,34 +57,16 @@ func sameMachine(o, n *corev1.Node, req rules.Request) string {
 	return ""
 }
 
-const (
-	// leaseFresh is the duration of a kubelet's Lease, which it renews four times as often.
-	leaseFresh = 40 * time.Second
-	// leaseStale is how old a renewal must be to say that the kubelet is dead, whatever the condition says:
-	// more than the clock of a machine is behind.
-	leaseStale = 5 * time.Minute
-	// leaseDue is how soon after its registration a kubelet has a Lease.
-	leaseDue = time.Minute
-)
+// leaseFresh is the duration of a kubelet's Lease, which it renews four times as often.
+const leaseFresh = 40 * time.Second
 
-// lives tells that the kubelet of a Node works. Its Lease says so, and between a fresh and a stale one the node
-// controller, which sets the condition to Unknown when the Lease has stood still by its own clock. A machine
-// that joins anew under another name leaves a Node whose kubelet is dead: that one holds nobody.
+// lives tells that the kubelet of a Node works. Its Lease says so where its stamp is fresh. The stamp is the machine's
+// clock, which may be wrong; so any other is left to the node controller, which sets the condition to Unknown when the
+// Lease has stood still by its own clock. A machine that joins anew under another name leaves a Node whose kubelet is
+// dead: that one holds nobody.
 func (s *Service) lives(ctx context.Context, n *corev1.Node) bool {
 	lease, err := s.deps.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, n.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return time.Since(n.CreationTimestamp.Time) < leaseDue && reports(n)
-	case err != nil || lease.Spec.RenewTime == nil:
-		return reports(n)
-	}
-	switch age := time.Since(lease.Spec.RenewTime.Time); {
-	case age.Abs() < leaseFresh:
-		return true
-	case age > leaseStale:
-		return false
-	}
-	return reports(n)
+	return err == nil && lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time).Abs() < leaseFresh || reports(n)
 }
 
 // reports tells that the node controller has not set the condition of a Node to Unknown.

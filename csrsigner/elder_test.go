@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -16,12 +17,13 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
 // TestElder: of two Nodes of one machine the younger finds the older one, while that one lives; a Node's own word on its
-// system UUID and addresses counts only where it has no provider ID.
+// system UUID and addresses counts only where it has no provider ID, and after the provider ID of another.
 func TestElder(t *testing.T) {
 	at := func(minutes int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(minutes) * time.Minute)) }
 	older := func(change func(*corev1.Node)) *corev1.Node {
@@ -35,15 +37,15 @@ func TestElder(t *testing.T) {
 	req := rules.Request{Parsed: rules.Parsed{IPs: []netip.Addr{addr("10.0.0.5")}}}
 	for name, c := range map[string]struct {
 		change func(*corev1.Node)
-		by     string
+		by     string // with a "!" behind it: it holds
 	}{
 		"another machine":      {func(*corev1.Node) {}, ""},
-		"the same provider ID": {func(n *corev1.Node) { n.Spec.ProviderID = string(ownID) }, "provider ID"},
+		"the same provider ID": {func(n *corev1.Node) { n.Spec.ProviderID = string(ownID) }, "provider ID!"},
 		"the same provider ID, not Ready": {func(n *corev1.Node) {
 			n.Spec.ProviderID, n.Status.Conditions[0].Status = string(ownID), corev1.ConditionFalse
-		}, "provider ID"},
+		}, "provider ID!"},
 		"it is younger":                  {func(n *corev1.Node) { n.Spec.ProviderID, n.CreationTimestamp = string(ownID), at(2) }, ""},
-		"of the same second":             {func(n *corev1.Node) { n.Spec.ProviderID, n.CreationTimestamp = string(ownID), at(1) }, "provider ID"},
+		"of the same second":             {func(n *corev1.Node) { n.Spec.ProviderID, n.CreationTimestamp = string(ownID), at(1) }, "provider ID!"},
 		"it is being deleted":            {func(n *corev1.Node) { now := at(1); n.Spec.ProviderID, n.DeletionTimestamp = string(ownID), &now }, ""},
 		"the same UUID, no provider ID":  {func(n *corev1.Node) { n.Spec.ProviderID, n.Status.NodeInfo.SystemUUID = "", "ec2a-1" }, "system UUID"},
 		"the same UUID, another machine": {func(n *corev1.Node) { n.Status.NodeInfo.SystemUUID = "EC2A-1" }, ""},
@@ -62,10 +64,57 @@ func TestElder(t *testing.T) {
 		}
 		s := &Service{nodes: corelisters.NewNodeLister(index), deps: Deps{Client: kubetest.Client(fake.NewClientset(kubeletLease("older", time.Second)))}}
 		got := s.elder(t.Context(), asking, req)
-		if (got == nil) != (c.by == "") || got != nil && !strings.HasPrefix(got.By, c.by) {
+		by, holds := strings.CutSuffix(c.by, "!")
+		if (got == nil) != (by == "") || got != nil && (!strings.HasPrefix(got.By, by) || got.Instance != holds) {
 			t.Errorf("%s: %+v, want %q", name, got, c.by)
 		}
 	}
+}
+
+// TestElderOfTheInstanceFirst: a Node that only says to be the machine does not hide one of the same instance.
+func TestElderOfTheInstanceFirst(t *testing.T) {
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	ready := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	asking := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: host}, Spec: corev1.NodeSpec{ProviderID: string(ownID)}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{SystemUUID: "EC2A-1"}}}
+	for _, n := range []*corev1.Node{asking, {ObjectMeta: metav1.ObjectMeta{Name: "a-liar"}, Status: corev1.NodeStatus{Conditions: ready, NodeInfo: asking.Status.NodeInfo}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: asking.Spec, Status: corev1.NodeStatus{Conditions: ready}}} {
+		if err := index.Add(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &Service{nodes: corelisters.NewNodeLister(index), deps: Deps{Client: kubetest.Client(fake.NewClientset())}}
+	if got := s.elder(t.Context(), asking, rules.Request{}); got == nil || got.Name != "other" || !got.Instance {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestLoopApprovesBesideALiar: a Node that reports the address of a machine delays its certificate by nothing, and the
+// Event names it; one of the same instance holds it until it is gone.
+func TestLoopApprovesBesideALiar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, told := &cloud{group: cluster.NodeGroup{ID: "workers"}}, &events{}
+		c.launch()
+		loop(t, c, func(_ *Config, d *Deps) { d.Events = told }, func(client *fake.Clientset, _ *Service) {
+			status := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}, Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.5"}}}
+			create(t, client, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liar"}, Status: status}, ownNode(), pending(t, "a", rules.UserPrefix+host))
+			wait(10 * time.Second)
+			if got := condition(t, client, "a"); got != "approved" || told.count("Warning ServingCertificateApproved") != 1 || told.count("kubectl delete node liar") != 1 {
+				t.Errorf("%q, events %v", got, told.told)
+			}
+			create(t, client, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "same"}, Spec: ownNode().Spec, Status: status}, pending(t, "b", rules.UserPrefix+host))
+			wait(10 * time.Second)
+			if got := condition(t, client, "b"); got != "" || told.count("Held b (R20)") != 1 {
+				t.Errorf("%q, events %v", got, told.told)
+			}
+			if err := client.CoreV1().Nodes().Delete(t.Context(), "same", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			wait(5 * time.Minute)
+			if got := condition(t, client, "b"); got != "approved" {
+				t.Errorf("%q, events %v", got, told.told)
+			}
+		})
+	})
 }
 
 // kubeletLease is the Lease of a kubelet that renewed it so long ago.
@@ -92,8 +141,11 @@ func TestElderLives(t *testing.T) {
 		"a clock ahead, dead":                   {corev1.ConditionUnknown, -10 * time.Minute, time.Hour, false, false},
 		"a clock behind":                        {corev1.ConditionTrue, 2 * time.Minute, time.Hour, false, true},
 		"dead, and the node controller says so": {corev1.ConditionUnknown, 2 * time.Minute, time.Hour, false, false},
-		"dead, and no node controller works":    {corev1.ConditionTrue, time.Hour, time.Hour, false, false},
-		"its Lease is gone":                     {corev1.ConditionTrue, never, time.Hour, false, false},
+		"a clock behind by ten minutes":         {corev1.ConditionTrue, 10 * time.Minute, time.Hour, false, true},
+		"a clock behind by a year, not Ready":   {corev1.ConditionFalse, 366 * 24 * time.Hour, time.Hour, false, true},
+		"dead, its clock was behind":            {corev1.ConditionUnknown, 10 * time.Minute, time.Hour, false, false},
+		"its Lease is gone":                     {corev1.ConditionTrue, never, time.Hour, false, true},
+		"its Lease is gone, dead":               {corev1.ConditionUnknown, never, time.Hour, false, false},
 		"it has just registered":                {corev1.ConditionFalse, never, time.Second, false, true},
 		"it never reported":                     {"", never, time.Hour, false, false},
 		"the Lease cannot be read":              {corev1.ConditionTrue, time.Hour, time.Hour, true, true},

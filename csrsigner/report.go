@@ -58,7 +58,11 @@ func (s *Service) report(key string, req rules.Request, f rules.Facts, v rules.V
 	switch {
 	case v.Do == rules.Approve:
 		entry.Info(w.journal + " approved")
-		s.event(req, f, corev1.EventTypeNormal, w.event+"Approved", text)
+		kind := corev1.EventTypeNormal
+		if f.Elder != nil { // the text names the other Node that says to be the machine
+			kind = corev1.EventTypeWarning
+		}
+		s.event(req, f, kind, w.event+"Approved", text)
 	case v.Do == rules.Deny:
 		entry.Warn(w.journal + " denied")
 		s.event(req, f, corev1.EventTypeWarning, w.event+"Denied", text)

@@ -109,7 +109,9 @@ var spoilt = []struct {
 	{"R9", "the API server's address in sixteen bytes", Deny, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("::ffff:10.0.0.1")} }},
 	{"R9", "loopback in sixteen bytes", Deny, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("::ffff:127.0.0.1")} }},
 	{"R14", "foreign address in sixteen bytes", Later, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("::ffff:10.0.0.6")} }},
-	{RuleElder, "an older Node of the machine", Later, func(_ *Request, f *Facts) { f.Elder = &Elder{Name: "ip-10-0-0-5", By: "provider ID " + string(ownID)} }},
+	{RuleElder, "an older Node of the machine", Later, func(_ *Request, f *Facts) {
+		f.Elder = &Elder{Name: "ip-10-0-0-5", By: "provider ID " + string(ownID), Instance: true}
+	}},
 	{"R9", "a worker asks for the leader's address", Deny, func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("10.0.0.1")} }},
 	{RuleListed, "another instance than the list's", Later, func(r *Request, f *Facts) {
 		peerAsks(r, f)

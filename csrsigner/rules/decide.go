@@ -110,7 +110,7 @@ var checks = []check{
 	{"R15", "what the cloud says was read lately", workersOnly, freshInventory},
 	{"R11", "Node and instance name each other, and the instance runs in a managed group", workersOnly, witnessedInstance},
 	{"R12", "the instance was there before the request, and no other claims the name", workersOnly, oneInstance},
-	{RuleElder, "no older Node whose kubelet lives is of the same machine", workersOnly, noElder},
+	{RuleElder, "no older Node whose kubelet lives is of the same instance", workersOnly, noElder},
 	{"R9", "no name or address belongs to another machine", workersOnly, othersNames},
 	{"R13", "the cloud vouches for every name", workersOnly, witnessedNames},
 	{"R14", "the cloud vouches for every address", workersOnly, witnessedAddresses},

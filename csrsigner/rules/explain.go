@@ -91,5 +91,9 @@ func approval(req Request, f Facts) string {
 	case req.Signer == ClientSigner:
 		return fmt.Sprintf("%s of group %s is expected as Node %s and has no certificate yet", f.Inventory.Instance.ID, f.Inventory.Group, req.Node())
 	}
-	return fmt.Sprintf("%s of group %s vouches for every name and address", f.Inventory.Instance.ID, f.Inventory.Group)
+	vouches := fmt.Sprintf("%s of group %s vouches for every name and address", f.Inventory.Instance.ID, f.Inventory.Group)
+	if f.Elder != nil {
+		vouches += fmt.Sprintf("; Node %s has no provider ID and reports the %s, too: kubectl delete node %s if it is a leftover, else find out who registered it", f.Elder.Name, f.Elder.By, f.Elder.Name)
+	}
+	return vouches
 }

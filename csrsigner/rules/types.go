@@ -92,7 +92,7 @@ type Facts struct {
 	MaxAge time.Duration
 	// Taken tells which other Node carries a name that the request asks for.
 	Taken map[string]string
-	// Elder is another Node of the same machine that is older and whose kubelet lives; nil: there is none (R20).
+	// Elder is another Node that is older, whose kubelet lives, and that says to be of the same machine; nil: there is none (R20).
 	Elder *Elder
 	// Newer names a younger pending request of the same Node (R17).
 	Newer string
@@ -134,10 +134,12 @@ type Node struct {
 	Ready        bool
 }
 
-// Elder is a Node that another one says to be.
+// Elder is a Node that says to be of the same machine as another one.
 type Elder struct {
 	Name string
 	By   string // what the two have in common, in words
+	// Instance tells that it is the provider ID. A system UUID and an address are the Node's own word.
+	Instance bool
 }
 
 // Self is what the leader's own host says about itself (R16): the witness for the one

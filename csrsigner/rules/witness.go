@@ -65,11 +65,12 @@ func oneInstance(req Request, f Facts) (Action, string) {
 	return Later, claimed(req, f)
 }
 
-// noElder holds the younger of two Nodes that are one machine: a kubelet registers one Node, so that one of
+// noElder holds the younger of two Nodes that are one instance: a kubelet registers one Node, so that one of
 // them is somebody else's. The older one was there first and goes on; a Node whose kubelet is dead
-// (its machine was renamed) holds nobody.
+// (its machine was renamed) holds nobody, and neither does one that reports another machine's address or system UUID
+// (k0sproject/k0s#8333): for these the cloud is asked (R11, R14), and the approval names it.
 func noElder(req Request, f Facts) (Action, string) {
-	if f.Elder == nil {
+	if f.Elder == nil || !f.Elder.Instance {
 		return Later, ""
 	}
 	return Later, fmt.Sprintf("Node %s is older, its kubelet lives, and it has the same %s: one machine is one Node. If %s is a leftover, kubectl delete node %s; else find out who registered %s",

@@ -26,7 +26,7 @@ func (c *corpus) testRejoin(t *testing.T) {
 		{"the old kubelet lives", corev1.ConditionTrue, time.Second, true},
 		{"the old kubelet lives, and its condition is late", corev1.ConditionUnknown, -30 * time.Second, true}, // a clock ahead: fresh for 70 seconds, on a slow host too
 		{"the old kubelet is dead", corev1.ConditionUnknown, time.Hour, false},
-		{"the old kubelet is dead, and its condition is late", corev1.ConditionTrue, time.Hour, false},
+		{"the old kubelet lives, and its clock is an hour behind", corev1.ConditionTrue, time.Hour, true},
 		{"the old kubelet never reported", "", 0, false},
 	} {
 		e := &csrCase{csrRow: csrRow{name: x.name}}
