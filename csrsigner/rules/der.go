@@ -2,8 +2,10 @@ package rules
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/asn1"
 	"fmt"
+	"slices"
 )
 
 // This file holds a request to its own form: crypto/x509 and encoding/asn1 read past what they do
@@ -56,7 +58,7 @@ func requestFault(info asn1.RawValue) string {
 	if len(key) != 2 || !sequence(key[0]) || !universal(key[1], asn1.TagBitString) || len(key[1].Bytes) == 0 || key[1].Bytes[0] != 0 {
 		return "its key has other parts than an algorithm and whole bytes"
 	}
-	if why := algorithmFault(key[0]); why != "" {
+	if why := cmp.Or(subjectFault(parts[1]), algorithmFault(key[0]), rsaFault(key)); why != "" {
 		return why
 	}
 	attributes, _ := elements(parts[3].Bytes)
@@ -68,11 +70,59 @@ func requestFault(info asn1.RawValue) string {
 	return ""
 }
 
-func algorithmFault(a asn1.RawValue) string {
-	if fields, _ := elements(a.Bytes); len(fields) < 1 || len(fields) > 2 {
-		return "an algorithm has other parts than its type and parameters"
+// subjectFault says that an attribute of a subject has another form than the one that kubelets write.
+func subjectFault(subject asn1.RawValue) string {
+	sets, _ := elements(subject.Bytes)
+	for _, set := range sets {
+		list, _ := elements(set.Bytes)
+		if set.Class != asn1.ClassUniversal || set.Tag != asn1.TagSet || len(list) != 1 || !sequence(list[0]) {
+			return "a part of its subject is not a set of one attribute"
+		}
+		fields, _ := elements(list[0].Bytes)
+		if len(fields) != 2 || !universal(fields[0], asn1.TagOID) || !universal(fields[1], asn1.TagPrintableString) && !universal(fields[1], asn1.TagUTF8String) {
+			return "an attribute of its subject is not a type and a PrintableString or UTF8String"
+		}
 	}
 	return ""
+}
+
+// The types of algorithms that have parameters. Those of RSA begin alike (RFC 8017, RFC 5480).
+var (
+	oidRSA = []byte{0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1}
+	oidEC  = []byte{0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1}
+)
+
+// algorithmFault holds an algorithm to the parameters that its type has: NULL with RSA, the name of a curve with a
+// key of ECDSA, none with any other. RSASSA-PSS, whose parameters have many forms, no kubelet uses.
+func algorithmFault(a asn1.RawValue) string {
+	fields, _ := elements(a.Bytes)
+	want := []int{asn1.TagOID}
+	switch {
+	case len(fields) == 0:
+	case bytes.HasPrefix(fields[0].Bytes, oidRSA):
+		want = append(want, asn1.TagNull)
+	case bytes.Equal(fields[0].Bytes, oidEC):
+		want = append(want, asn1.TagOID)
+	}
+	if !slices.EqualFunc(fields, want, universal) {
+		return "an algorithm has other parts than its type and the parameters of it"
+	}
+	return ""
+}
+
+// rsaFault says that a key of RSA is not one sequence of two numbers. key is an algorithm and bits.
+func rsaFault(key []asn1.RawValue) string {
+	if algorithm, _ := elements(key[0].Bytes); !bytes.HasPrefix(algorithm[0].Bytes, oidRSA) {
+		return ""
+	}
+	outer, err := elements(key[1].Bytes[1:])
+	if err == nil && len(outer) == 1 && sequence(outer[0]) {
+		numbers, err := elements(outer[0].Bytes)
+		if err == nil && slices.EqualFunc(numbers, []int{asn1.TagInteger, asn1.TagInteger}, universal) {
+			return ""
+		}
+	}
+	return "its key of RSA has other parts than a modulus and an exponent"
 }
 
 // elements reads a list of values to the last byte. encoding/asn1 refuses lengths and tags that are not

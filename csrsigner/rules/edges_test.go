@@ -112,7 +112,7 @@ func signed(t *testing.T, spki []byte, algorithm asn1.ObjectIdentifier, sign fun
 	body := bytes.Join([][]byte{{2, 1, 0}, subject, spki, {0xa0, 0}}, nil)
 	tbs := der(t, asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true, Bytes: body}, "")
 	signature := sign(tbs)
-	whole := bytes.Join([][]byte{tbs, der(t, pkix.AlgorithmIdentifier{Algorithm: algorithm}, ""), der(t, asn1.BitString{Bytes: signature, BitLength: len(signature) * 8}, "")}, nil)
+	whole := bytes.Join([][]byte{tbs, der(t, algorithmOf(algorithm), ""), der(t, asn1.BitString{Bytes: signature, BitLength: len(signature) * 8}, "")}, nil)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der(t, asn1.RawValue{Tag: asn1.TagSequence, IsCompound: true, Bytes: whole}, "")})
 }
 

@@ -143,8 +143,17 @@ func forge(t *testing.T, key any, algorithm asn1.ObjectIdentifier, sign func(tbs
 		TBS       asn1.RawValue
 		Algorithm pkix.AlgorithmIdentifier
 		Signature asn1.BitString
-	}{asn1.RawValue{FullBytes: tbs}, pkix.AlgorithmIdentifier{Algorithm: algorithm, Parameters: asn1.NullRawValue}, bits(sign(tbs))})
+	}{asn1.RawValue{FullBytes: tbs}, algorithmOf(algorithm), bits(sign(tbs))})
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}
+
+// algorithmOf has NULL for parameters where it is of RSA.
+func algorithmOf(id asn1.ObjectIdentifier) pkix.AlgorithmIdentifier {
+	out := pkix.AlgorithmIdentifier{Algorithm: id}
+	if id[3] == 113549 {
+		out.Parameters = asn1.NullRawValue
+	}
+	return out
 }
 
 func bits(b []byte) asn1.BitString { return asn1.BitString{Bytes: b, BitLength: 8 * len(b)} }
