@@ -114,7 +114,10 @@ func (b *reading) addKubeadm(ctx context.Context, client *kube.Client) error {
 	}
 	var kubeadm struct {
 		ControlPlaneEndpoint string `json:"controlPlaneEndpoint"`
-		Networking           struct {
+		APIServer            struct {
+			CertSANs []string `json:"certSANs"`
+		} `json:"apiServer"`
+		Networking struct {
 			ServiceSubnet string `json:"serviceSubnet"`
 			DNSDomain     string `json:"dnsDomain"`
 		} `json:"networking"`
@@ -130,7 +133,8 @@ func (b *reading) addKubeadm(ctx context.Context, client *kube.Client) error {
 	if err != nil {
 		host = kubeadm.ControlPlaneEndpoint
 	}
-	b.add(host)
+	host = strings.Trim(host, "[]")
+	b.add(append(kubeadm.APIServer.CertSANs, host)...)
 	b.Endpoint = rules.CanonicalName(host)
 	if a, err := netip.ParseAddr(host); err == nil {
 		b.Endpoint = rules.CanonicalAddress(a).String()

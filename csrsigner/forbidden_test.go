@@ -36,7 +36,7 @@ func apiServer(t *testing.T) (*fake.Clientset, *rest.Config) {
 	return fake.NewClientset(
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes"}, Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.1"}}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "kubeadm-config"}, Data: map[string]string{
-			"ClusterConfiguration": "controlPlaneEndpoint: api.example.org:6443\nnetworking: {serviceSubnet: 10.96.0.0/12, dnsDomain: corp.example}"}},
+			"ClusterConfiguration": "controlPlaneEndpoint: '[2001:DB8::64]:6443'\napiServer: {certSANs: [api.example.org, 203.0.113.7, \"fd00:7:0::7\"]}\nnetworking: {serviceSubnet: 10.96.0.0/12, dnsDomain: corp.example}"}},
 		&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "more"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.200.0.0/16"}}},
 		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", Labels: map[string]string{"kubernetes.io/service-name": "kubernetes"}},
 			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}}}},
@@ -58,7 +58,10 @@ func TestReadForbidden(t *testing.T) {
 	if err != nil || b.Unread != "" || b.DNSDomain != "corp.example" || len(b.Ranges) != 2 || !slices.Contains(b.Names, "api.example.org") {
 		t.Fatalf("%+v, %v", b, err)
 	}
-	for _, a := range []string{"10.96.0.1", "10.0.0.2", "127.0.0.1"} {
+	if b.Endpoint != "2001:db8::64" {
+		t.Errorf("endpoint %q", b.Endpoint)
+	}
+	for _, a := range []string{"10.96.0.1", "10.0.0.2", "127.0.0.1", "2001:db8::64", "203.0.113.7", "fd00:7::7"} {
 		if !slices.Contains(b.Addresses, addr(a)) {
 			t.Errorf("%s is not protected: %v", a, b.Addresses)
 		}

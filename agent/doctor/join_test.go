@@ -106,7 +106,7 @@ func TestPoolOfTokenNames(t *testing.T) {
 	}
 	count := func(text string) int { return strings.Count(policies, text) }
 	n := count("kind: ValidatingAdmissionPolicy\n")
-	if n != 10 || // of one policy there are two bindings, by the two labels of the control plane
+	if n != 12 || // of one policy there are two bindings, by the two labels of the control plane
 		count("kind: ValidatingAdmissionPolicyBinding\n") != n+1 || count("failurePolicy: Fail\n") != n || count("validationActions: [Deny]\n") != n+1 || count("request.userInfo.username == 'autoscaler-agent'\n")+count("request.userInfo.username != 'autoscaler-agent' ||") != n {
 		t.Errorf("of %d policies not all refuse, are bound and are for the agent's user", n)
 	}

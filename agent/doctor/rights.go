@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/priorities"
@@ -141,10 +143,31 @@ func checkRights(ctx context.Context, cfg config.Config, client *kube.Client) []
 		out = append(out, Finding{Level: LevelWarning, About: "rights", Remedy: "kubectl apply -f rbac.yaml",
 			Text: "not allowed: " + strings.Join(useful, ", ") + ": what these add to the pods of DaemonSets is counted once one of the pods runs, and not before"})
 	}
+	if cfg.CSR.Enabled {
+		out = append(out, checkLeadersRight(ctx, client)...)
+	}
 	if len(out) > 0 {
 		return out
 	}
 	return []Finding{{Level: LevelOK, About: "rights", Text: fmt.Sprintf("all %d are granted", len(needed)+len(dispensable))}}
+}
+
+// checkLeadersRight asks for the right by which the policies know the control plane's Nodes.
+func checkLeadersRight(ctx context.Context, client *kube.Client) []Finding {
+	leaders, err := clients.Leaders(ctx, client)
+	var list []right
+	for i := range leaders {
+		list = append(list, right{"use", "autoscaler-agent", "controlplanenodes", "", "", leaders[i].Name})
+	}
+	lacks, err2 := missing(ctx, client, list)
+	if err = errors.Join(err, err2); err != nil {
+		return []Finding{unasked(LevelWarning, "rights", "", err)}
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	return []Finding{{Level: LevelWarning, About: "rights", Text: "not allowed: " + strings.Join(lacks, ", ") + ": a certificate for the address of an API server is not approved for the kubelet of such a Node (admission-policy.yaml)",
+		Remedy: "autoscaler-agent install, or name the Node in rbac.yaml (controlplanenodes)"}}
 }
 
 // missing are those of some rights that are not granted.

@@ -2,9 +2,11 @@ package install
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -89,6 +92,30 @@ func TestManifests(t *testing.T) {
 		if strings.Contains(o.path(), "//") || strings.HasSuffix(o.path(), "/") {
 			t.Errorf("%s: path %s", o.Kind, o.path())
 		}
+	}
+}
+
+// TestNameLeaders: the ClusterRole that is applied names the control plane's Nodes, and has what the manifest has.
+func TestNameLeaders(t *testing.T) {
+	list, err := manifests("rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := string(list[0].data)
+	if err := nameLeaders(list, nil); err != nil || string(list[0].data) != plain {
+		t.Errorf("without leaders: %v, %s", err, list[0].data)
+	}
+	leader := func(name string) corev1.Node { return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	if err := nameLeaders(list, []corev1.Node{leader("cp-2"), leader("cp-1")}); err != nil {
+		t.Fatal(err)
+	}
+	var was, is rbacv1.ClusterRole
+	if err := errors.Join(json.Unmarshal([]byte(plain), &was), json.Unmarshal(list[0].data, &is)); err != nil {
+		t.Fatal(err)
+	}
+	n := len(was.Rules)
+	if len(is.Rules) != n+1 || !reflect.DeepEqual(is.Rules[:n], was.Rules) || !slices.Equal(is.Rules[n].ResourceNames, []string{"cp-1", "cp-2"}) || is.Name != "autoscaler-agent" || is.Kind != "ClusterRole" {
+		t.Errorf("%s", list[0].data)
 	}
 }
 

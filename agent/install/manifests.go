@@ -10,10 +10,13 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/units"
@@ -74,6 +77,13 @@ func apply(ctx context.Context, client *kube.Client, files ...string) (Step, err
 	if err != nil {
 		return Step{}, err
 	}
+	leaders, err := clients.Leaders(ctx, client)
+	if err != nil {
+		return Step{}, fmt.Errorf("list the Nodes of the control plane: %s", apierror.Text(err))
+	}
+	if err := nameLeaders(all, leaders); err != nil {
+		return Step{}, err
+	}
 	of := strings.Join(files, ", ")
 	list := slices.DeleteFunc(slices.Clone(all), func(o object) bool { return o.inForce(ctx, client) })
 	if len(list) == 0 {
@@ -95,6 +105,28 @@ func apply(ctx context.Context, client *kube.Client, files ...string) (Step, err
 		}
 		return nil
 	}), nil
+}
+
+// nameLeaders adds to the agent's ClusterRole the Nodes whose certificates may be for addresses of the control plane: the
+// policies ask for the right to use them, because they cannot look a Node up.
+func nameLeaders(list []object, leaders []corev1.Node) error {
+	at := slices.IndexFunc(list, func(o object) bool { return o.Kind == "ClusterRole" && o.Metadata.Name == User })
+	if at < 0 || len(leaders) == 0 {
+		return nil
+	}
+	var role rbacv1.ClusterRole
+	if err := json.Unmarshal(list[at].data, &role); err != nil {
+		return err // it is compiled in
+	}
+	var names []string
+	for i := range leaders {
+		names = append(names, leaders[i].Name)
+	}
+	slices.Sort(names)
+	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{User}, Resources: []string{"controlplanenodes"}, ResourceNames: names, Verbs: []string{"use"}})
+	data, err := json.Marshal(map[string]any{"apiVersion": role.APIVersion, "kind": role.Kind, "metadata": map[string]string{"name": role.Name}, "rules": role.Rules})
+	list[at].data = data
+	return err
 }
 
 // apply returns the object as the API server has it then. With dryRun=All among the parameters

@@ -266,7 +266,7 @@ func TestForbidden(t *testing.T) {
 	for _, name := range []string{"localhost", "a.localhost", "kubernetes", "Kubernetes.", "kubernetes.default", "kubernetes.default.svc",
 		"kubernetes.default.svc.cluster.local", "x.svc", "cluster.local", "svc.cluster.local", "x.svc.cluster.local", "pod.cluster.local",
 		"10-0-0-5.default.pod.cluster.local", "kubernetes.cluster.local", "kubernetes.default.cluster.local", "localhost.cluster.local", "api.example.com", "API.example.com.", "leader",
-		"*.ec2.internal", "*", "", ".", "a..b", "-a", "a_b", "bücher.example", "10.0.0.5", "a b", "a\x00b", host + ".."} {
+		"*.ec2.internal", "*", "", ".", "a..b", "-a", "a_b", "bücher.example", "autoscaler-agent-attest.invalid", "Invalid", "x.invalid.", "127.1", "2130706433", "x.1", "0x7f000001", "a.0X7F", "0x", "10.0.0.5", "a b", "a\x00b", host + ".."} {
 		r, f := honestRequest(), honestFacts()
 		r.Parsed.DNS = []string{name}
 		f.Inventory.Instance.Names = []string{name, CanonicalName(name)}
@@ -276,7 +276,8 @@ func TestForbidden(t *testing.T) {
 	}
 	for _, ip := range []string{"127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::", "169.254.169.254", "fe80::1", "fe80::1%eth0",
 		"224.0.0.1", "ff02::1", "255.255.255.255", "10.96.0.1", "10.111.255.1", "::ffff:10.96.0.1", "fd00:96::1", "10.0.0.1", "::ffff:10.0.0.1",
-		"::10.0.0.5", "64:ff9b::a00:5", "2001:db8::5%eth0"} {
+		"::10.0.0.5", "64:ff9b::a00:5", "2001:db8::5%eth0", "64:ff9b:1::a00:5", "2001:db8:64::10.0.0.1", "fd00::5efe:10.0.0.1", "2001:db8::200:5efe:10.0.0.1", "2002:a00:5::1", "2001::5", "2001:1ff::1",
+		"fd00:ec2::254", "fec0::5", "100::5", "240.0.0.5", "0.1.2.3"} {
 		r, f := honestRequest(), honestFacts()
 		r.Parsed.IPs = []netip.Addr{addr(ip)}
 		f.Inventory.Instance.Addresses = []netip.Addr{addr(ip), addr(ip).Unmap(), addr(ip).WithZone("")}
@@ -288,6 +289,37 @@ func TestForbidden(t *testing.T) {
 	r.Parsed.IPs = []netip.Addr{{}}
 	if v := Decide(r, f); v.Do != Deny || v.Rule != "R9" {
 		t.Errorf("zero address: %v %s", v.Do, v.Rule)
+	}
+}
+
+// TestMachinesAddresses: what lies beside the ranges that no machine has is a machine's.
+func TestMachinesAddresses(t *testing.T) {
+	for _, ip := range []string{"1.0.0.5", "100.64.0.5", "126.0.0.5", "128.0.0.5", "169.253.0.5", "169.255.0.5", "223.255.255.5", "2000::5", "2001:200::5", "2001:db8::10.0.0.5", "2003::5", "3fff::5", "fc00::5", "fd00:ec1::254", "fd00:ec3::254"} {
+		r, f := honestRequest(), honestFacts()
+		r.Parsed.IPs, f.Inventory.Instance.Addresses = []netip.Addr{addr(ip)}, []netip.Addr{addr(ip)}
+		if v := Decide(r, f); v.Do != Approve {
+			t.Errorf("address %s: %v %s %s", ip, v.Do, v.Rule, v.Why)
+		}
+	}
+	r, f := honestRequest(), honestFacts()
+	r.Parsed.DNS = []string{"0xg.example", "w1.example", "invalid-1.example", "a.1b"}
+	f.Inventory.Instance.Names = r.Parsed.DNS
+	if v := Decide(r, f); v.Do != Approve {
+		t.Errorf("%v %s %s", v.Do, v.Rule, v.Why)
+	}
+}
+
+// TestElderByItsOwnWord: a Node without provider ID that reports the machine's address holds nothing that the cloud vouches
+// for, and the approval names it; beyond that the rules hold as ever.
+func TestElderByItsOwnWord(t *testing.T) {
+	r, f := honestRequest(), honestFacts()
+	f.Elder = &Elder{Name: "older", By: "address 10.0.0.5"}
+	if v := Decide(r, f); v.Do != Approve || !strings.Contains(v.Why, "kubectl delete node older") {
+		t.Errorf("%+v", v)
+	}
+	r.Parsed.IPs = append(r.Parsed.IPs, addr("10.0.0.6"))
+	if v := Decide(r, f); v.Do != Later || v.Rule != "R14" {
+		t.Errorf("%+v", v)
 	}
 }
 

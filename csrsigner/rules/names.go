@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"net/netip"
@@ -63,15 +64,15 @@ func (b *Forbidden) name(raw string, exempt bool) string {
 	if !IsSubdomain(name) || strings.HasSuffix(raw, ".") {
 		return fmt.Sprintf("name %q is not a host name", raw)
 	}
-	if _, err := netip.ParseAddr(name); err == nil {
-		return fmt.Sprintf("name %q is an address written as a name", raw)
+	if last := name[strings.LastIndexByte(name, '.')+1:]; number(last) {
+		return fmt.Sprintf("name %q is an address written as a name: it ends in a number", raw)
 	}
 	if !exempt && slices.Contains(b.Names, name) {
 		return fmt.Sprintf("name %q belongs to the API server", raw)
 	}
-	for _, r := range []string{"localhost", "kubernetes", "svc"} {
+	for _, r := range []string{"localhost", "kubernetes", "svc", "invalid"} { // the attested join's listener has a name in the last one
 		if within(name, r) {
-			return fmt.Sprintf("name %q lies in %q, which is the cluster's own", raw, r)
+			return fmt.Sprintf("name %q lies in %q, which is no machine's", raw, r)
 		}
 	}
 	// Without a domain it is empty, which no host name ends in.
@@ -105,8 +106,8 @@ func (b *Forbidden) address(raw netip.Addr, exempt bool) string {
 	if !a.IsValid() || a.Zone() != "" {
 		return fmt.Sprintf("address %q is malformed or has a zone", raw)
 	}
-	if !exempt && slices.ContainsFunc(b.Addresses, func(o netip.Addr) bool { return CanonicalAddress(o) == a }) {
-		return fmt.Sprintf("address %s belongs to the API server", a)
+	if !exempt && slices.ContainsFunc(b.Addresses, func(o netip.Addr) bool { return leadsTo(a, CanonicalAddress(o)) }) {
+		return fmt.Sprintf("address %s belongs to the API server, or leads to one that does", a)
 	}
 	contains := func(p netip.Prefix) bool { return p.Contains(a) }
 	if i := slices.IndexFunc(b.Ranges, contains); i >= 0 {
@@ -115,25 +116,42 @@ func (b *Forbidden) address(raw netip.Addr, exempt bool) string {
 	if slices.ContainsFunc(b.Allowed, contains) {
 		return ""
 	}
-	switch {
-	case a.IsUnspecified(), a.IsLoopback(), a.IsMulticast(), a.IsLinkLocalUnicast(),
-		a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return fmt.Sprintf("address %s is loopback, link-local, multicast or unspecified: it names no machine", a)
-	case notUnicast6(a):
-		return fmt.Sprintf("address %s embeds another address or is reserved", a)
+	if !slices.ContainsFunc(machines, contains) || slices.ContainsFunc(noMachines, contains) {
+		return fmt.Sprintf("address %s is loopback, link-local, multicast, embeds another address or is reserved: it names no machine", a)
 	}
 	return ""
 }
 
-// notUnicast6 catches the old and translated ways to write an IPv4 address that
-// Unmap does not undo: IPv4-compatible (::/96) and NAT64 (64:ff9b::/96).
-func notUnicast6(a netip.Addr) bool {
-	for _, p := range []netip.Prefix{netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96")} {
-		if p.Contains(a) {
-			return true
-		}
+// number tells whether a label is one that a reader of addresses takes for a number (0x7f, 127).
+func number(label string) bool {
+	digits, hexadecimal := strings.CutPrefix(label, "0x")
+	allowed := "0123456789"
+	if hexadecimal {
+		allowed += "abcdef"
 	}
-	return false
+	return strings.Trim(digits, allowed) == ""
+}
+
+// leadsTo tells whether who dials a may reach b: it is the same, or an address of IPv6 that ends in the bytes of
+// an address of IPv4, as those of NAT64 (RFC 6052) and ISATAP (RFC 5214) do.
+func leadsTo(a, b netip.Addr) bool {
+	return a == b || a.Is6() && b.Is4() && bytes.HasSuffix(a.AsSlice(), b.AsSlice())
+}
+
+// A machine has an address in one of machines and in none of noMachines (IANA's registries of special-purpose
+// addresses). The policies of units/admission-policy.yaml say the same.
+var machines, noMachines = prefixes("0.0.0.0/0", "2000::/3", "fc00::/7"), prefixes(
+	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3",
+	"2001::/23",     // the IETF's protocols; Teredo embeds an address of IPv4
+	"2002::/16",     // 6to4, which embeds one, too
+	"fd00:ec2::/32", // the services that EC2 gives each machine
+)
+
+func prefixes(texts ...string) (out []netip.Prefix) {
+	for _, t := range texts {
+		out = append(out, netip.MustParsePrefix(t))
+	}
+	return out
 }
 
 // othersNames keeps a request from asking for what belongs to another machine. The

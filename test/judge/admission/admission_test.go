@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,12 +28,14 @@ const kubeadmConfig = `apiServer:
   certSANs:
   - API.example.com
   - "10.0.0.9"
+  - fd00:9::9
+  - 'FD00:9:0:0::A'
   extraArgs:
   - name: authorization-mode
     value: Node,RBAC
 apiVersion: kubeadm.k8s.io/v1beta4
 clusterName: kubernetes
-controlPlaneEndpoint: "cp.example.com:6443"
+controlPlaneEndpoint: "cp.example.com:6443" # or an address: TestControlPlaneAddresses
 etcd:
   local:
     peerCertSANs: [etcd-1.example.com, etcd-2]
@@ -49,13 +52,14 @@ func cluster() Cluster {
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.99.1"}, {Type: corev1.NodeInternalIP, Address: "FD99:3456:0::99"},
 			{Type: corev1.NodeHostName, Address: "Leader.example.com"}, {Type: corev1.NodeExternalDNS, Address: "leader-ext.example.net"}}}}
 	second := &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "old-leader", Labels: map[string]string{"node-role.kubernetes.io/master": ""}}}
-	return append(Kubeadm(kubeadmConfig, leader, "10.96.0.1", "fd00:10:96::1"), second)
+	return append(Kubeadm(kubeadmConfig, leader, "10.96.0.1", "fd00:10:96::1"), second, Servers("FD98:0::1"))
 }
 
 func scene(seed uint64) *Scene {
 	s := &Scene{Rand: rand.New(rand.NewPCG(seed, 41)), Domain: "k8s.example.org",
 		Own: []string{"leader", "leader.example.com", "leader-ext.example.net", "old-leader", "api.example.com", "cp.example.com", "etcd-1.example.com", "etcd-2"}}
-	for _, a := range []string{"10.96.0.1", "10.96.0.10", "10.111.255.255", "fd00:10:96::1", "fd00:10:96::f:ffff", "10.0.99.1", "fd99:3456::99"} {
+	s.Services = []netip.Addr{netip.MustParseAddr("10.111.255.255"), netip.MustParseAddr("fd00:10:96::f:ffff")}
+	for _, a := range []string{"10.96.0.1", "fd00:10:96::1", "10.0.99.1", "fd99:3456::99", "10.0.0.9", "fd00:9::9", "fd00:9::a", "10.0.98.1", "fd98::1"} {
 		s.Addresses = append(s.Addresses, netip.MustParseAddr(a))
 	}
 	return s
@@ -182,8 +186,10 @@ func TestIssue41Forms(t *testing.T) {
 		return address([]byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d})
 	}
 	web := dnsName("web.shop.svc")
+	opening := slices.Concat(idExtension, []byte{0x31, 0x10, 0x30, 0x0e, 0x30, 0x0c}, idSAN, []byte{4, 5, 0x30, 3}) // what stands before the names
 	for name, list := range map[string][][]byte{
-		"10.96.0.1 in 16 bytes": {mapped(10, 96, 0, 1)}, "web.shop.svc before 88": {web, tlv(0x88, []byte{42})}, "before a3": {web, tlv(0xa3)}, "before a4": {web, tlv(0xa4, tlv(0x30))},
+		"the leader's address before what begins a list": {address([]byte{10, 0, 99, 1}), address(opening[:16]), address(opening[len(opening)-16:])},
+		"10.96.0.1 in 16 bytes":                          {mapped(10, 96, 0, 1)}, "web.shop.svc before 88": {web, tlv(0x88, []byte{42})}, "before a3": {web, tlv(0xa3)}, "before a4": {web, tlv(0xa4, tlv(0x30))},
 		"before a5": {web, tlv(0xa5, tlv(0xa1, tlv(0x0c, []byte("x"))))}, "before a universal tag": {web, tlv(0x0c, []byte("x"))}, "before an application tag": {web, tlv(0x42, []byte("x"))},
 		"before a private tag": {web, tlv(0xc2, []byte("x"))}, "*.default": {dnsName("*.default")}, "*.shop.svc": {dnsName("*.shop.svc")}, "localhost": {dnsName("localhost")},
 		"*.cluster.local": {dnsName("*.cluster.local")}, "kubernetes.": {dnsName("kubernetes.")}, "KUBERNETES.Default.": {dnsName("KUBERNETES.Default.")}, "web.shop.svc.": {dnsName("web.shop.svc.")},
@@ -242,12 +248,14 @@ func TestControlPlaneNames(t *testing.T) {
 		return a
 	}
 	for node, says := range map[string]string{"leader": "of the control plane", "leader.example.com": "of the control plane", "leader-ext.example.net": "of the control plane", "old-leader": "of the control plane",
-		"api.example.com": "kubeadm-config", "api": "kubeadm-config", "cp.example.com": "kubeadm-config", "cp": "kubeadm-config", "etcd-1.example.com": "kubeadm-config", "etcd-2": "kubeadm-config", "etcd-2.example.net": "kubeadm-config"} {
-		if a := join(node); len(a.Denials) != 1 || !strings.Contains(a.Denials[0].Message, says) {
+		"api.example.com": "kubeadm-config", "api": "kubeadm-config", "cp.example.com": "kubeadm-config", "cp": "kubeadm-config", "etcd-1.example.com": "kubeadm-config", "etcd-2": "kubeadm-config", "etcd-2.example.net": "kubeadm-config",
+		"kubernetes": "of the API server", "kubernetes.default": "of the API server", "web.shop.svc": "of the API server", "web.default": "of the API server", "localhost": "of the API server", "kubernetes.k8s.example.org": "DNS answers",
+		"k8s.example.org": "DNS answers", "autoscaler-agent-attest.invalid": "no host has", "10.0.0.9": "no host has", "0x7f000001": "no host has"} {
+		if a := join(node); len(a.Denials) == 0 || !strings.Contains(a.Denials[0].Message, says) {
 			t.Errorf("join as %s: %q, want %q", node, a, says)
 		}
 	}
-	for _, node := range []string{"worker-1", "kubernetes", "apis.example.com", "ap", "cp2.example.com", "example.com", "node", "rbac", "k8s.example.org.net", "leaders"} {
+	for _, node := range []string{"worker-1", "kubernetes-1", "svc-1.example.com", "invalid-1", "w.k8s.example.org", "apis.example.com", "ap", "cp2.example.com", "example.com", "node", "rbac", "k8s.example.org.net", "leaders"} {
 		if a := join(node); len(a.Denials) > 0 {
 			t.Errorf("join as %s is refused: %s", node, a)
 		}
@@ -255,6 +263,43 @@ func TestControlPlaneNames(t *testing.T) {
 	more := encode(s.key().request(subject("worker-1", false, false), attributes(asking(extension(idSAN, names(dnsName("worker-1")), false)))))
 	if a, err := j.ApproveJoin(c, "worker-1", more); err != nil || !strings.Contains(a.String(), "more than a subject") {
 		t.Errorf("a client certificate with names: %v, %s", err, a)
+	}
+}
+
+// TestControlPlaneAddresses: however kubeadm was told an address of the control plane, no worker gets a certificate for it.
+func TestControlPlaneAddresses(t *testing.T) {
+	j, s := start(t, same), scene(drawn.Seed(t))
+	ask := func(config, node, ip string) Answer {
+		a, err := j.ApproveServing(Kubeadm(config, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "leader"}}, "10.96.0.1"), node,
+			encode(s.around(s.key(), node, dnsName(node), address(netip.MustParseAddr(ip).AsSlice()))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	for _, c := range []struct{ config, address string }{
+		{"controlPlaneEndpoint: 10.0.0.100:6443", "10.0.0.100"}, {"controlPlaneEndpoint: '10.0.0.100'", "::ffff:10.0.0.100"}, {"controlPlaneEndpoint: \"[2001:db8::64]:6443\"", "2001:db8::64"},
+		{"controlPlaneEndpoint: '[2001:DB8:0:0::64]'", "2001:db8::64"}, {"controlPlaneEndpoint: 10.0.0.100:6443", "fd00:64::10.0.0.100"}, {"controlPlaneEndpoint: 10.0.0.100:6443", "2001:db8:0:1:0:5efe:10.0.0.100"},
+		{"apiServer:\n  certSANs:\n  - a\n  - 203.0.113.7\n", "203.0.113.7"}, {"apiServer:\n  certSANs: [a, 203.0.113.7, 'fd00::7']", "203.0.113.7"}, {"apiServer:\n  certSANs: [a, 203.0.113.7, 'fd00::7']", "fd00::7"},
+		{"apiServer:\n    certSANs:\n    -   \"fd00:1:2:3:4:5:6:7\" \n", "fd00:1:2:3:4:5:6:7"}, {"etcd:\n  local:\n    serverCertSANs:\n    - fd00::\n", "fd00::"}, {"{\"apiServer\":{\"certSANs\":[\"203.0.113.7\"]}}", "203.0.113.7"},
+		{"apiServer:\n  certSANs: ['::ffff:203.0.113.7']", "203.0.113.7"}, {"etcd:\n  external:\n    endpoints:\n    - https://203.0.113.9:2379", "203.0.113.9"},
+		{"controlPlaneEndpoint: a:6443", "10.0.98.1"}, // of the EndpointSlice
+	} {
+		if a := ask(c.config, "worker-1", c.address); !strings.Contains(a.String(), "(rbac.yaml)") {
+			t.Errorf("%q, %s: %q", c.config, c.address, a)
+		}
+		if a := ask(c.config, publicLeader, c.address); strings.Contains(a.String(), "(rbac.yaml)") {
+			t.Errorf("%q, %s: the Node that rbac.yaml names is refused: %s", c.config, c.address, a)
+		}
+	}
+	// What looks like an address is none, and no reason to refuse every request.
+	for _, config := range []string{"kubernetesVersion: v1.36.3\nx: 1.2.3.4.5", "x: 999.1.1.1", "x: a:b:c:d:e:f:a:b:c:d:e:f::a:b", "x: '::::'", "x: 1::2::3", "x: 00:1a:2b:3c:4d:5e", "podSubnet: 10.0.10.0/24,fd00:5::/48", "x: a:6443", "imageRepository: 10.0.0.1000:5000/x", ":", "::", ".:.:"} {
+		if a := ask(config, "worker-1", "10.0.10.5"); len(a.Denials) > 0 {
+			t.Errorf("%q: an honest request is refused: %s", config, a)
+		}
+		if a := ask(config, "worker-1", "fd00:5::5"); len(a.Denials) > 0 {
+			t.Errorf("%q: an honest request is refused: %s", config, a)
+		}
 	}
 }
 
@@ -365,7 +410,8 @@ func TestEveryValidationIsNeeded(t *testing.T) {
 		"message: the request asks for an address that no machine has",
 		"messageExpression: \"'the request asks for ' +",
 		"messageExpression: \"'the request asks for a name or an address of node '",
-		"message: the request asks for a name that stands in the ConfigMap kubeadm-config",
+		"message: the request asks for an address of an API server",
+		"message: the request asks for a name or an address that stands in the ConfigMap kubeadm-config",
 		"message: the request asks for a name that the cluster's DNS answers for",
 		"message: the request asks for an address of the Services",
 	} {
@@ -396,8 +442,9 @@ func TestEveryValidationIsNeeded(t *testing.T) {
 	}
 }
 
-// TestSharedReading: three policies read the request, each for a parameter of another kind;
-// they read it alike.
+// TestSharedReading: four policies read the request, each for a parameter of another kind;
+// they read it alike but for
+// names: that of autoscaler-agent-approvals holds the form to which the others keep.
 func TestSharedReading(t *testing.T) {
 	text, err := os.ReadFile(Manifest())
 	if err != nil {
@@ -414,7 +461,7 @@ func TestSharedReading(t *testing.T) {
 		}
 		for _, v := range p.Spec.Variables {
 			was, known := read[v.Name]
-			if known && was != v.Expression && v.Name != "hosts" {
+			if known && was != v.Expression && !slices.Contains([]string{"hosts", "places", "names"}, v.Name) {
 				t.Errorf("%s: variable %s is another one than in a policy before", p.Name, v.Name)
 			}
 			if read[v.Name] = v.Expression; known {

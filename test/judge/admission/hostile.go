@@ -15,7 +15,7 @@ func (s *Scene) badName() string {
 	name := s.pick(
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc."+s.Domain, "kubernetes.default."+a, "kubernetes."+a, "kubernetes."+s.Domain,
 		a+"."+b+".svc", a+".svc", "svc", a+"."+b+".svc."+s.Domain, a+"."+b+".svc."+a, a+".default", "default", "10-0-0-1."+b+".pod."+s.Domain, s.Domain, "svc."+s.Domain,
-		"localhost", "localhost.localdomain", a+".localhost", "localhost4", "ip6-localhost", "localhost."+a,
+		"autoscaler-agent-attest.invalid", a+".invalid", "invalid", "localhost", "localhost.localdomain", a+".localhost", "localhost4", "ip6-localhost", "localhost."+a,
 		"127.0.0.1", "127.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "10.96.0.1",
 		"*", "*.default", "*.svc", "*."+b+".svc", "*."+s.Domain, "*.default.svc", "*."+a+".example.com", a+".*.example.com", "k*.example.com", "*"+a+".example.com",
 		s.pick(append([]string{"kubernetes"}, s.Own...)...))
@@ -45,9 +45,17 @@ func (s *Scene) badAddress() []byte {
 	a := netip.AddrFrom4([4]byte{127, byte(s.Rand.IntN(2)), 0, byte(s.Rand.IntN(256))})
 	switch s.Rand.IntN(4) {
 	case 0, 1:
-		a = s.Addresses[s.Rand.IntN(len(s.Addresses))]
+		all := slices.Concat(s.Addresses, s.Services)
+		a = all[s.Rand.IntN(len(all))]
 	case 2:
-		a = netip.MustParseAddr(s.pick("::1", "::", "0.0.0.0", "::127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::1", "fe80::1", "169.254.169.254", "ff02::1", "255.255.255.255", "224.0.0.1"))
+		a = netip.MustParseAddr(s.pick("::1", "::", "0.0.0.0", "::127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::1", "fe80::1", "169.254.169.254", "ff02::1", "255.255.255.255", "224.0.0.1",
+			"fd00:ec2::254", "2001::a00:63", "2001:1::1", "fec0::1", "64:ff9b:1::a00:1"))
+	case 3:
+		if a := s.Addresses[s.Rand.IntN(len(s.Addresses))]; a.Is4() { // what leads to it by NAT64 or ISATAP
+			b := netip.MustParseAddr(s.pick("2001:db8:64::", "fd00:64::", "2600:1f18::5efe:0:0", "fd12::200:5efe:0:0")).As16()
+			copy(b[12:], a.AsSlice())
+			return b[:]
+		}
 	}
 	if a.Is4() && s.Rand.IntN(2) == 0 {
 		b := a.As16()

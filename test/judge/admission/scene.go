@@ -16,10 +16,9 @@ type Scene struct {
 	Rand *rand.Rand
 	// Own are names of the control plane beside those that every API server has.
 	Own []string
-	// Addresses are those of the API server's Service and of the control plane, and some of
-	// other Services.
-	Addresses []netip.Addr
-	Domain    string
+	// Addresses are those of the API server's Service and of the control plane, Services some of other Services.
+	Addresses, Services []netip.Addr
+	Domain              string
 }
 
 // Form is a certificate request for a serving certificate.
@@ -85,7 +84,7 @@ func (s *Scene) long(n int) string {
 func (s *Scene) honestAddress() []byte {
 	switch s.Rand.IntN(4) {
 	case 0:
-		return []byte{10, 0, byte(s.Rand.IntN(90)), byte(s.Rand.IntN(256))}
+		return []byte{10, 0, byte(10 + s.Rand.IntN(80)), byte(s.Rand.IntN(256))}
 	case 1:
 		return []byte{198, 51, byte(100 + s.Rand.IntN(100)), 0x82}
 	case 2:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -335,7 +336,7 @@ func (c *corpus) register(t *testing.T, entries []*csrCase) {
 // startAgent starts the agent and waits until its inventory is warm.
 func (c *corpus) startAgent(t *testing.T, group string, env ...string) {
 	t.Helper()
-	err := allowLoopback(t, c.cp.Client())
+	err := errors.Join(allowLoopback(t, c.cp.Client()), grant(t, c.cp.Client(), "leaders", "controlplanenodes", "leader"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,8 @@ const (
 	endpointName  = "api.example.com"
 	leaderName    = "leader.example.com"
 	leaderAddress = "10.0.99.1"
+	sanAddress    = "203.0.113.77"
+	sanAddress6   = "2001:db8:77::77"
 )
 
 // formAttacks write what the agent may write in another form than the agent's.
@@ -126,6 +128,13 @@ func (s *stolen) nameForms() []attack {
 		{name: "serving certificate for a pod's name", try: asks("10-0-0-1.shop.pod.cluster.local"), says: "asks for a name"},
 		{name: "serving certificate for nothing", says: "something else than", try: serves("worker-9").with(func(w *wish) { w.dns, w.ips = nil, nil }).approve},
 	}
+	for _, a := range []string{"64:ff9b::10.0.99.1", "2001:db8:64::10.0.99.1", "fd00::200:5efe:10.0.99.1", "2002:a00:6301::1", "2001::1", "fd00:ec2::254"} {
+		out = append(out, attack{name: "serving certificate for " + a, try: at(a), says: "address"})
+	}
+	out = append(out, attack{name: "serving certificate for the address of an API server", says: "an address of an API server", probe: true, try: func(t *testing.T, s *stolen) error { return at(s.server(t))(t, s) }},
+		attack{name: "serving certificate for an address of certSANs", try: at(sanAddress), says: "kubeadm-config"},
+		attack{name: "serving certificate for an address of IPv6 in certSANs", try: at(sanAddress6), says: "kubeadm-config"},
+		attack{name: "serving certificate for the listener of the attested join", try: asks("autoscaler-agent-attest.invalid"), says: "no host has"})
 	for _, n := range []string{"*.default", "*.shop.svc", "*.cluster.local", "*", "kubernetes.", "web.shop.svc.", "127.0.0.1", "10.96.0.1", "2130706433"} {
 		out = append(out, attack{name: "serving certificate for " + n, try: asks(n), says: byPolicy})
 	}
@@ -143,6 +152,12 @@ func (s *stolen) nameForms() []attack {
 func (s *stolen) controlPlaneNames() []attack {
 	return []attack{
 		{name: "join under the control plane's endpoint", try: joins(endpointName).approve, says: "kubeadm-config", probe: true},
+		{name: "join as kubernetes", try: joins("kubernetes").approve, says: "asks for a name"},
+		{name: "join as kubernetes.default", try: joins("kubernetes.default").approve, says: "asks for a name"},
+		{name: "join as a Service", try: joins("web.shop.svc").approve, says: "asks for a name"},
+		{name: "join as the cluster's domain", try: joins("cluster.local").approve, says: "asks for a name"},
+		{name: "join as an address", try: joins("10.0.99.1").approve, says: "no host has"},
+		{name: "join as the listener of the attested join", try: joins("autoscaler-agent-attest.invalid").approve, says: "no host has"},
 		{name: "join under the first label of the control plane's endpoint", try: joins("api").approve, says: "kubeadm-config"},
 		{name: "join under the leader's host name", try: joins(leaderName).approve, says: "of the control plane"},
 		{name: "join under the name of a control-plane Node of an old kubeadm", try: joins("old-leader").approve, says: "of the control plane"},
@@ -197,7 +212,17 @@ func (s *stolen) ownObjects() []attack {
 	}
 }
 
-// controlPlane makes what the names above are names of.
+// server is the address of the API server itself.
+func (s *stolen) server(t *testing.T) string {
+	t.Helper()
+	list, err := s.admin.DiscoveryV1().EndpointSlices("default").List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
+	if err != nil || len(list.Items) == 0 || len(list.Items[0].Endpoints) == 0 {
+		t.Fatalf("the API server's EndpointSlice: %v", err)
+	}
+	return list.Items[0].Endpoints[0].Addresses[0]
+}
+
+// controlPlane makes what the names above are names of, and grants what autoscaler-agent install grants them.
 func (s *stolen) controlPlane(t *testing.T) {
 	t.Helper()
 	for name, label := range map[string]string{"leader": "node-role.kubernetes.io/control-plane", "old-leader": "node-role.kubernetes.io/master"} {
@@ -210,6 +235,9 @@ func (s *stolen) controlPlane(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := grant(t, s.admin, "leaders", "controlplanenodes", "leader", "old-leader"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 var drawnForms = flag.Int("forms", 200, "how many drawn certificate requests the real API server judges, half of them honest")
@@ -219,7 +247,7 @@ func (s *stolen) drawn(t *testing.T) {
 	seed := drawn.Seed(t)
 	service := netip.MustParseAddr(s.serviceIP(t).String())
 	scene := &admission.Scene{Rand: rand.New(rand.NewPCG(seed, 41)), Domain: "cluster.local", Own: []string{"leader", leaderName, "old-leader", endpointName},
-		Addresses: []netip.Addr{service, service.Next(), netip.MustParseAddr(leaderAddress)}}
+		Addresses: []netip.Addr{service, netip.MustParseAddr(leaderAddress)}, Services: []netip.Addr{service.Next()}}
 	unparsed, refused := 0, 0
 	for range *drawnForms / 2 {
 		f := scene.Hostile()
@@ -252,9 +280,14 @@ func (s *stolen) drawn(t *testing.T) {
 
 // allowLoopback grants what rbac.yaml describes for a cluster on one host.
 func allowLoopback(t *testing.T, admin kubernetes.Interface) error {
-	name := metav1.ObjectMeta{Name: "special-addresses"}
+	return grant(t, admin, "special-addresses", "specialaddresses", "allowed")
+}
+
+// grant lets the agent's user use what no API serves.
+func grant(t *testing.T, admin kubernetes.Interface, role, resource string, names ...string) error {
+	name := metav1.ObjectMeta{Name: role}
 	_, err := admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: name,
-		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"autoscaler-agent"}, Resources: []string{"specialaddresses"}, ResourceNames: []string{"allowed"}, Verbs: []string{"use"}}}}, metav1.CreateOptions{})
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"autoscaler-agent"}, Resources: []string{resource}, ResourceNames: names, Verbs: []string{"use"}}}}, metav1.CreateOptions{})
 	if err == nil {
 		_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: name,
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name},

@@ -43,6 +43,7 @@ type heist struct {
 func (h *heist) prepare(t *testing.T) {
 	t.Helper()
 	h.ctx = t.Context()
+	node(t, h.cp, "plain2", "", corev1.ConditionTrue) // without a Lease
 	for _, name := range []string{"home", "spare"} {
 		node(t, h.cp, name, "aws:///a/i-"+name, corev1.ConditionTrue)
 		h.kubelet(t, name)
@@ -58,7 +59,9 @@ func (h *heist) prepare(t *testing.T) {
 	_, err3 := h.admin.CoreV1().Secrets("default").Create(h.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "guarded"}}, metav1.CreateOptions{})
 	_, err4 := h.admin.PolicyV1().PodDisruptionBudgets("default").Create(h.ctx, &policyv1.PodDisruptionBudget{ObjectMeta: budget,
 		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &none, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "guarded"}}}}, metav1.CreateOptions{})
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	_, err5 := h.admin.CoreV1().Services("kube-system").Create(h.ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kube-dns"},
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"k8s-app": "kube-dns"}, Ports: []corev1.ServicePort{{Port: 53, Protocol: corev1.ProtocolUDP}}}}, metav1.CreateOptions{})
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		t.Fatal(err)
 	}
 	h.chosen, h.guarded = h.deploy(t, "powerful"), h.deploy(t, "guarded")

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/secret"
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner"
@@ -32,7 +33,7 @@ const byPolicy = "ValidatingAdmissionPolicy"
 
 // table is every attack that is refused. rights_thief_test.go has what is left to a thief.
 func (s *stolen) table() []attack {
-	return slices.Concat(s.secretAttacks(), s.approvalAttacks(), s.joinAttacks(), s.nodeAttacks(), s.otherAttacks(), s.formAttacks())
+	return slices.Concat(s.secretAttacks(), s.approvalAttacks(), s.joinAttacks(), s.nodeAttacks(), s.otherAttacks(), s.formAttacks(), s.eventAttacks())
 }
 
 func (s *stolen) secretAttacks() []attack {
@@ -87,6 +88,11 @@ func (s *stolen) secretAttacks() []attack {
 		{name: "bootstrap token under the name of the join information", says: "of type Opaque", try: information(func(x *corev1.Secret) { x.Type = "bootstrap.kubernetes.io/token" })},
 		{name: "join information without its label", says: "label", try: information(func(x *corev1.Secret) { x.Labels = nil })},
 		{name: "join information with a key more", says: "nothing else", try: information(func(x *corev1.Secret) { x.Data["kubeconfig"] = []byte("x") })},
+		{name: "join information that is a command", says: "mean something to a shell", try: information(func(x *corev1.Secret) { x.Data["JOIN_ENDPOINT"] = []byte("api:6443;curl${IFS}x|sh") })},
+		{name: "join information in two lines", says: "mean something to a shell", try: information(func(x *corev1.Secret) { x.Data["JOIN_TOKEN"] = []byte("asa000.0123456789abcdef\nx=y") })},
+		{name: "join information with a quote", says: "mean something to a shell", try: information(func(x *corev1.Secret) { x.Data["JOIN_KUBERNETES_VERSION"] = []byte("v1.36.3'") })},
+		{name: "join information with a NUL", says: "mean something to a shell", try: information(func(x *corev1.Secret) { x.Data["JOIN_CERT_HASH"] = []byte("sha256:0\x00") })},
+		{name: "join information with a blank", says: "mean something to a shell", try: information(func(x *corev1.Secret) { x.Data["JOIN_ENDPOINT"] = []byte("api:6443 ") })},
 		{name: "join information that cannot be changed", says: "nothing else", try: information(func(x *corev1.Secret) { x.Immutable = new(true) })},
 		{name: "join information without end", says: "nothing else", try: information(func(x *corev1.Secret) { x.Data["JOIN_TOKEN"] = make([]byte, 8000) })},
 		{name: "join information that goes with its owner", says: "no annotations", try: information(func(x *corev1.Secret) {
@@ -209,6 +215,26 @@ func (s *stolen) approvalAttacks() []attack {
 				c.Spec.SignerName, c.Spec.Username, c.Spec.Groups = servingSigner, "system:node:leader", []string{"system:nodes"}
 			}
 		})},
+		{name: "approval that ties the request to an owner", says: "no labels, annotations, finalizers or owners", try: approves(serves("ready"), alters(func(c *certv1.CertificateSigningRequest) {
+			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}}
+		}))},
+		{name: "approval after which the request cannot go", says: "no labels, annotations, finalizers or owners", try: approves(serves("ready"), alters(func(c *certv1.CertificateSigningRequest) { c.Finalizers = []string{"example.com/x"} }))},
+		{name: "approval with 200 KB of annotations", says: "no labels, annotations, finalizers or owners", try: approves(serves("ready"), alters(func(c *certv1.CertificateSigningRequest) {
+			c.Annotations = map[string]string{"x": strings.Repeat("x", 200<<10)}
+		}))},
+		{name: "denial with a label", says: "no labels, annotations, finalizers or owners", try: approves(serves("ready"), alters(func(c *certv1.CertificateSigningRequest) {
+			c.Status.Conditions[0].Type, c.Labels = certv1.CertificateDenied, map[string]string{"x": "y"}
+		}))},
+		{name: "pending request of another with an owner and no decision", says: "no labels, annotations, finalizers or owners", try: approves(joins("worker-9"), alters(func(c *certv1.CertificateSigningRequest) {
+			c.Status.Conditions, c.OwnerReferences = nil, []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}}
+		}))},
+		{name: "approval with 200 KB of a message", says: "4096 bytes at most", try: approves(serves("ready"), alters(func(c *certv1.CertificateSigningRequest) {
+			c.Status.Conditions[0].Message = strings.Repeat("x", 200<<10)
+		}))},
+		{name: "approval and a condition more", says: "adds one condition", try: approves(serves("ready"), alters(func(c *certv1.CertificateSigningRequest) {
+			c.Status.Conditions = append(c.Status.Conditions, certv1.CertificateSigningRequestCondition{Type: "x", Status: corev1.ConditionTrue})
+		}))},
+		{name: "request that failed", says: "adds one condition", try: approves(serves("ready"), alters(func(c *certv1.CertificateSigningRequest) { c.Status.Conditions[0].Type = certv1.CertificateFailed }))},
 		{name: "request signed", says: "cannot update", try: can(func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, &certv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.UpdateOptions{})
 			return err
@@ -218,6 +244,49 @@ func (s *stolen) approvalAttacks() []attack {
 			return err
 		})},
 	}
+}
+
+// alters changes a request beside its approval.
+func alters(change func(*certv1.CertificateSigningRequest)) func(*wish) {
+	return func(w *wish) { w.change = change }
+}
+
+// eventAttacks are Events.
+func (s *stolen) eventAttacks() []attack {
+	makes := func(change func(*corev1.Event)) func(*testing.T, *stolen) error {
+		return func(t *testing.T, s *stolen) error {
+			e := agentEvent("default")
+			change(e)
+			_, err := s.thief.CoreV1().Events(e.Namespace).Create(t.Context(), e, dry)
+			return err
+		}
+	}
+	patches := func(patch string) func(*testing.T, *stolen) error {
+		return func(t *testing.T, s *stolen) error {
+			e := agentEvent("default")
+			e.Name, e.Source.Component = "kubelets", "kubelet"
+			_, _ = s.admin.CoreV1().Events(e.Namespace).Create(t.Context(), e, metav1.CreateOptions{}) // it may be there
+			_, err := s.thief.CoreV1().Events(e.Namespace).Patch(t.Context(), e.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+			return err
+		}
+	}
+	return []attack{
+		{name: "Event of a megabyte", says: "8192 bytes at most", probe: true, try: makes(func(e *corev1.Event) { e.Message = strings.Repeat("x", 1000<<10) })},
+		{name: "Event of a long reason", says: "8192 bytes at most", try: makes(func(e *corev1.Event) { e.Reason = strings.Repeat("x", 9000) })},
+		{name: "Event with 200 KB of annotations", says: "nothing that its own have not", try: makes(func(e *corev1.Event) { e.Annotations = map[string]string{"x": strings.Repeat("x", 200<<10)} })},
+		{name: "Event about a very long name", says: "8192 bytes at most", try: makes(func(e *corev1.Event) { e.InvolvedObject.FieldPath = strings.Repeat("x", 2000) })},
+		{name: "Event that cannot be deleted", says: "nothing that its own have not", try: makes(func(e *corev1.Event) { e.Finalizers = []string{"example.com/x"} })},
+		{name: "Event of a kubelet", says: "of the source autoscaler-agent", try: makes(func(e *corev1.Event) { e.Source.Component = "kubelet" })},
+		{name: "Event of nobody", says: "of the source autoscaler-agent", try: makes(func(e *corev1.Event) { e.Source = corev1.EventSource{} })},
+		{name: "Event of a kubelet changed", says: "of the source autoscaler-agent", try: patches(`{"message":"x"}`)},
+		{name: "Event of a kubelet taken over", says: "of the source autoscaler-agent", try: patches(`{"source":{"component":"autoscaler-agent"},"message":"x"}`)},
+	}
+}
+
+// agentEvent is one as the agent's recorder makes it.
+func agentEvent(namespace string) *corev1.Event {
+	return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: namespace}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: "x"}, Reason: "TriggeredScaleUp", Message: "x",
+		Type: corev1.EventTypeNormal, Source: corev1.EventSource{Component: "autoscaler-agent", Host: "leader"}, ReportingController: "autoscaler-agent", ReportingInstance: "leader", Count: 1}
 }
 
 // uid is as long as one.
@@ -484,6 +553,24 @@ func (s *stolen) honest(t *testing.T) {
 			return err
 		}),
 		"its status": can(mapNamed("cluster-autoscaler-status")),
+		"an Event by its recorder, and the count of it": func(t *testing.T, s *stolen) error {
+			recorder, stop, err := clients.Recorder(s.config, "leader")
+			if err != nil {
+				return err
+			}
+			defer stop()
+			for range 2 {
+				recorder.Event(&corev1.ObjectReference{Kind: "Node", Name: "ready", UID: "ready"}, corev1.EventTypeWarning, "Rights", strings.Repeat("x", 1000))
+			}
+			await.True(t, "the Event is counted", func() bool {
+				list, err := s.admin.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "reason=Rights"})
+				return err == nil && len(list.Items) == 1 && list.Items[0].Count == 2
+			})
+			return nil
+		},
+		"serving of the leader for an address of the API server": func(t *testing.T, s *stolen) error {
+			return serves("leader").with(func(w *wish) { w.ips = append(w.ips, net.ParseIP(leaderAddress), net.ParseIP(s.server(t))) }).approve(t, s)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := try(t, s); err != nil {

@@ -48,7 +48,7 @@ type stolen struct {
 // TestStolenCredential plays what a thief of the agent's kubeconfig would do, and what the
 // agent itself does, against units/rbac.yaml and units/admission-policy.yaml.
 func TestStolenCredential(t *testing.T) {
-	cp := controlplane.ForTest(t, controlplane.Options{Fast: true, NodeMonitorGrace: 10 * time.Minute, CertSANs: []string{endpointName}})
+	cp := controlplane.ForTest(t, controlplane.Options{Fast: true, NodeMonitorGrace: 10 * time.Minute, CertSANs: []string{endpointName, sanAddress, sanAddress6}})
 	s := &stolen{cp: cp, admin: cp.Client()}
 	s.steal(t)
 	if err := world.ApplyUnits(t.Context(), cp, "rbac.yaml"); err != nil {

@@ -12,8 +12,10 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap"
@@ -230,10 +232,16 @@ func (h *heist) beside() []attack {
 				return err
 			})(t, s)
 		}},
-		{name: "create an Event in any namespace", passes: true, try: func(_ *testing.T, s *stolen) error {
-			_, err := s.thief.CoreV1().Events("default").Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "x"}, InvolvedObject: corev1.ObjectReference{Namespace: "default"}}, dry)
+		{name: "create an Event of the agent's in any namespace", passes: true, try: func(_ *testing.T, s *stolen) error {
+			_, err := s.thief.CoreV1().Events("default").Create(ctx, agentEvent("default"), dry)
 			return err
 		}},
+		named("create an Event of a megabyte", "autoscaler-agent-events", "Event of a megabyte", h.eventAttacks()),
+		named("change somebody else's Event", "autoscaler-agent-events", "Event of a kubelet changed", h.eventAttacks()),
+		named("tie a pending request to an owner that is not there, so that the garbage collector deletes it", "autoscaler-agent-approvals", "pending request of another with an owner and no decision", h.approvalAttacks()),
+		named("put 200 KB of annotations on a request", "autoscaler-agent-approvals", "approval with 200 KB of annotations", h.approvalAttacks()),
+		named("write a command of the shell as a join value", "autoscaler-agent-join-secret", "join information that is a command", h.secretAttacks()),
+		{name: "write a Node that is Ready and has no Lease into the list of joins (a kubelet makes its Lease anew within ten seconds)", passes: true, try: lists("plain2", uid)},
 		{name: "read all pods", passes: true, try: func(_ *testing.T, s *stolen) error {
 			_, err := s.thief.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 			return err
@@ -253,6 +261,70 @@ func (h *heist) beside() []attack {
 	}
 	for i := range calls {
 		calls[i].with, calls[i].beside = ofAgent, true
+	}
+	return append(calls, h.kubelets()...)
+}
+
+// named is a call that another table plays, too.
+func named(does, by, attackName string, table []attack) attack {
+	i := slices.IndexFunc(table, func(a attack) bool { return a.name == attackName })
+	return attack{name: does, by: by, says: table[i].says, try: table[i].try}
+}
+
+// kubelets is what a worker's credential is worth besides: the thief's own Node has it, and so has a stolen one.
+func (h *heist) kubelets() []attack {
+	ctx := h.ctx
+	calls := []attack{
+		{name: "create a mirror pod in kube-system with the label of the cluster's DNS, and report it Ready: its address is one of the DNS Service", passes: true, try: func(t *testing.T, s *stolen) error {
+			n, err := h.byNode.CoreV1().Nodes().Get(ctx, mole, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			yes := true
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "coredns-" + mole, Labels: map[string]string{"k8s-app": "kube-dns"}, Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: mole, UID: n.UID, Controller: &yes}}},
+				Spec: corev1.PodSpec{NodeName: mole, Containers: []corev1.Container{{Name: "c", Image: "x"}}}}
+			if _, err := h.byNode.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+				return err
+			}
+			patch := `{"status":{"phase":"Running","podIP":"10.0.66.6","podIPs":[{"ip":"10.0.66.6"}],"conditions":[{"type":"Ready","status":"True"}]}}`
+			if _, err := h.byNode.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+				return err
+			}
+			await.True(t, "the EndpointSlice of the DNS Service has the address", func() bool {
+				list, err := s.admin.DiscoveryV1().EndpointSlices("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kube-dns"})
+				return err == nil && slices.ContainsFunc(list.Items, func(x discoveryv1.EndpointSlice) bool {
+					return slices.ContainsFunc(x.Endpoints, func(e discoveryv1.Endpoint) bool { return slices.Contains(e.Addresses, "10.0.66.6") })
+				})
+			})
+			return nil
+		}},
+		{name: "create an Event of any source, about any object, of a megabyte", passes: true, try: func(*testing.T, *stolen) error {
+			e := agentEvent("kube-system")
+			e.Message = strings.Repeat("x", 1000<<10)
+			_, err := h.byNode.CoreV1().Events(e.Namespace).Create(ctx, e, dry)
+			return err
+		}},
+		{name: "write the Lease of another Node", by: "NodeRestriction", try: func(_ *testing.T, s *stolen) error {
+			l, err := s.admin.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, "home", metav1.GetOptions{})
+			if err == nil {
+				_, err = h.byNode.CoordinationV1().Leases(l.Namespace).Update(ctx, l, metav1.UpdateOptions{})
+			}
+			return err
+		}},
+		{name: "create a mirror pod on another Node", by: "NodeRestriction", try: func(*testing.T, *stolen) error {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x", Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}}, Spec: corev1.PodSpec{NodeName: "home", Containers: []corev1.Container{{Name: "c", Image: "x"}}}}
+			_, err := h.byNode.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+			return err
+		}},
+		{name: "create a mirror pod with a service account", by: "NodeRestriction", try: func(*testing.T, *stolen) error {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x", Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}}, Spec: corev1.PodSpec{NodeName: mole, ServiceAccountName: "powerful", Containers: []corev1.Container{{Name: "c", Image: "x"}}}}
+			_, err := h.byNode.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+			return err
+		}},
+	}
+	for i := range calls {
+		calls[i].with, calls[i].beside = ofNode, true
 	}
 	return calls
 }
