@@ -16,6 +16,9 @@ func (a *app) known(s *cluster.Snapshot, id string) nojoin.Known {
 			}
 		}
 	}
+	if m, ended := a.scaler.history.Ended(cluster.InstanceID(id).Last()); ended && !k.Launched.After(m.At) {
+		k.Ended = &nojoin.Ended{At: m.At, Rule: m.Rule, Why: m.Why}
+	}
 	if _, in := nojoin.Find(s, id); in != nil && a.attest != nil {
 		if last, ok := a.attest.LastAsked(in.ID.Last(), in.Addresses); ok {
 			k.Attestation = &nojoin.Attestation{Rule: last.Rule, Why: last.Why, At: last.At}

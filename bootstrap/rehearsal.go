@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -36,7 +37,8 @@ type Step struct {
 }
 
 const (
-	rehearsalTimeout = 20 * time.Second
+	rehearsalTimeout = 20 * time.Second // of one step
+	dialTimeout      = 10 * time.Second // shorter, so that dropped packets are told from a slow answer
 	maxClusterInfo   = 1 << 20
 	rehearsalNode    = "autoscaler-agent-rehearsal"
 )
@@ -48,8 +50,6 @@ func Rehearse(ctx context.Context, join Join) []Step { return rehearse(ctx, join
 
 // rehearse compares the version of a worker as well, where it is given.
 func rehearse(ctx context.Context, join Join, worker string) []Step {
-	ctx, cancel := context.WithTimeout(ctx, rehearsalTimeout)
-	defer cancel()
 	r := &rehearsal{join: join, worker: worker}
 	steps := []struct {
 		what  string
@@ -71,7 +71,7 @@ func rehearse(ctx context.Context, join Join, worker string) []Step {
 		if s.token && join.Token == "" || s.what == stepVersion && worker == "" {
 			continue
 		}
-		said, err := s.do(ctx)
+		said, err := within(ctx, s.do)
 		if err != nil && join.Token != "" {
 			if _, secret, ok := strings.Cut(join.Token, "."); ok && strings.Contains(err.Error(), secret) {
 				err = errors.New("an error that names the token: it is withheld")
@@ -82,6 +82,12 @@ func rehearse(ctx context.Context, join Join, worker string) []Step {
 		}
 	}
 	return out
+}
+
+func within(ctx context.Context, do func(context.Context) (string, error)) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, rehearsalTimeout)
+	defer cancel()
+	return do(ctx)
 }
 
 // The steps that tryout tells the causes of.
@@ -114,20 +120,24 @@ func (r *rehearsal) readUntrusted(ctx context.Context) (string, error) {
 }
 
 func (r *rehearsal) read(ctx context.Context, config *tls.Config) (clusterInfo, error) {
-	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.join.Endpoint+"/api/v1/namespaces/kube-public/configmaps/cluster-info", nil)
 	if err != nil {
 		return clusterInfo{}, err
 	}
 	res, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
-		return clusterInfo{}, err
+		return clusterInfo{}, noAPIServerOf(err)
 	}
 	defer func() { _ = res.Body.Close() }() // it was read
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxClusterInfo))
 	switch {
 	case err != nil:
 		return clusterInfo{}, err
+	case !kubernetesObject(body) && res.StatusCode >= http.StatusInternalServerError:
+		return clusterInfo{}, noAPIServer("a proxy or load balancer says " + res.Status + ", as without a healthy API server behind it")
+	case !kubernetesObject(body):
+		return clusterInfo{}, noAPIServer("a web server says " + res.Status)
 	case res.StatusCode == http.StatusForbidden || res.StatusCode == http.StatusUnauthorized:
 		return clusterInfo{}, fmt.Errorf("anybody has to be able to read it, and the API server says %s: kubeadm init phase bootstrap-token", res.Status)
 	case res.StatusCode != http.StatusOK:
@@ -138,6 +148,29 @@ func (r *rehearsal) read(ctx context.Context, config *tls.Config) (clusterInfo, 
 		return clusterInfo{}, err
 	}
 	return parseClusterInfo(&object)
+}
+
+// noAPIServer says what answers in place of an API server.
+type noAPIServer string
+
+func (e noAPIServer) Error() string { return "what answers is no API server: " + string(e) }
+
+// noAPIServerOf tells the errors of a connection by which something else than an API server shows itself.
+func noAPIServerOf(err error) error {
+	var record tls.RecordHeaderError
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return noAPIServer("a web server without TLS")
+	case errors.As(err, &record):
+		return noAPIServer("it does not speak TLS")
+	}
+	return err
+}
+
+// kubernetesObject tells an answer of an API server, errors included, from a web page.
+func kubernetesObject(body []byte) bool {
+	var object metav1.TypeMeta
+	return json.Unmarshal(body, &object) == nil && object.Kind != ""
 }
 
 func (r *rehearsal) verifySignature(context.Context) (string, error) {
@@ -183,7 +216,7 @@ func (r *rehearsal) readTrusted(ctx context.Context) (string, error) {
 }
 
 func (r *rehearsal) connectServer(ctx context.Context) (string, error) {
-	config := &rest.Config{Host: r.info.server, TLSClientConfig: rest.TLSClientConfig{CAData: r.info.ca}, BearerToken: r.join.Token, Timeout: rehearsalTimeout}
+	config := &rest.Config{Host: r.info.server, TLSClientConfig: rest.TLSClientConfig{CAData: r.info.ca}, BearerToken: r.join.Token, Timeout: rehearsalTimeout, Dial: (&net.Dialer{Timeout: dialTimeout}).DialContext}
 	client, err := kube.New(config)
 	if err != nil {
 		return "", err

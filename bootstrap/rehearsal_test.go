@@ -63,7 +63,7 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			text += "# another one\n"
 		}
 		token := corev1.Secret{Data: map[string][]byte{keyID: []byte("abcdef"), keySecret: []byte(s.secret)}}
-		answer(corev1.ConfigMap{Data: map[string]string{"kubeconfig": text, "jws-kubeconfig-abcdef": signature(token, text)}})
+		answer(corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, Data: map[string]string{"kubeconfig": text, "jws-kubeconfig-abcdef": signature(token, text)}})
 	case r.URL.Path == "/version":
 		answer(map[string]string{"gitVersion": "v1.36.3"})
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectreviews"):

@@ -19,6 +19,8 @@ import (
 type Fault struct {
 	Text   string `json:"text,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
+	// Untried says why it is not known whether there is one.
+	Untried string `json:"untried,omitempty"`
 }
 
 // TryUserData does with the values of rendered user data what Rehearse does with the published ones.
@@ -37,12 +39,19 @@ func faultOf(s Step, h userdata.Held) Fault {
 	id, _, _ := strings.Cut(h.Join.Token, ".")
 	at := "the endpoint " + h.Join.Endpoint + " of its user data "
 	var dns *net.DNSError
+	var dial *net.OpError
+	var other noAPIServer
+	timeout := os.IsTimeout(s.Err) || errors.Is(s.Err, context.DeadlineExceeded)
 	switch {
 	case errors.As(s.Err, &dns):
 		return Fault{Text: at + "does not resolve: DNS has no answer for " + dns.Name, Remedy: "AUTOSCALER_BOOTSTRAP_ENDPOINT; the zone of that name; " + renderAnew}
 	case errors.Is(s.Err, syscall.ECONNREFUSED):
 		return Fault{Text: at + "refuses the connection: no API server listens there", Remedy: "the port; the load balancer's listener; " + renderAnew}
-	case s.What == stepRead && (os.IsTimeout(s.Err) || errors.Is(s.Err, context.DeadlineExceeded)):
+	case errors.As(s.Err, &other):
+		return Fault{Text: at + "leads to no API server: " + string(other), Remedy: "the port; the load balancer's listener and healthy members; " + renderAnew}
+	case timeout && !(errors.As(s.Err, &dial) && dial.Op == "dial"):
+		return Fault{Untried: "the API server is slow: " + s.What + " took longer than " + rehearsalTimeout.String()}
+	case s.What == stepRead && timeout:
 		return Fault{Text: at + "does not answer: something drops the packets on the way", Remedy: "security groups and routes; the load balancer's healthy members; " + renderAnew}
 	case s.What == stepRead:
 		return Fault{Text: at + "does not give cluster-info: " + s.Err.Error(), Remedy: renderAnew}

@@ -1,8 +1,11 @@
 package bootstrap
 
 import (
+	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,6 +36,11 @@ func TestTryUserData(t *testing.T) {
 		"three older":              {nil, func(h *userdata.Held) { h.KubernetesVersion = "v1.33.1" }, ""},
 		"refused":                  {func(s *stage) { s.denied = "/selfsubjectreviews" }, func(*userdata.Held) {}, "refuses token abcdef"},
 		"not public":               {func(s *stage) { s.denied = "/cluster-info" }, func(*userdata.Held) {}, "does not give cluster-info"},
+		"a web server":             {nil, func(h *userdata.Held) { h.Join.Endpoint = website(t, http.StatusNotFound) }, "leads to no API server: a web server says 404 Not Found"},
+		"a page for everything":    {nil, func(h *userdata.Held) { h.Join.Endpoint = website(t, http.StatusOK) }, "leads to no API server: a web server says 200 OK"},
+		"an empty load balancer":   {nil, func(h *userdata.Held) { h.Join.Endpoint = website(t, http.StatusServiceUnavailable) }, "as without a healthy API server behind it"},
+		"HTTP":                     {nil, func(h *userdata.Held) { h.Join.Endpoint = address(t, httptest.NewServer(http.NotFoundHandler())) }, "leads to no API server: a web server without TLS"},
+		"SSH":                      {nil, func(h *userdata.Held) { h.Join.Endpoint = banner(t) }, "leads to no API server: it does not speak TLS"},
 		"no settings":              {func(s *stage) { s.denied = "/kubeadm-config" }, func(*userdata.Held) {}, "does not work: read kubeadm's settings"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,6 +56,77 @@ func TestTryUserData(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSlowAPIServer: an API server that takes too long says nothing of the user data, whichever step it is.
+func TestSlowAPIServer(t *testing.T) {
+	for _, path := range []string{"/cluster-info", "/version", "/selfsubjectreviews", "/kubeadm-config", "/certificatesigningrequests"} {
+		end, answered := expiring{t.Context(), make(chan struct{})}, make(chan struct{})
+		s, join := newStage(t, nil)
+		s.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, path) {
+				close(end.done)
+				<-answered
+				return
+			}
+			s.ServeHTTP(w, r)
+		})
+		_, f := TryUserData(end, userdata.Held{KubernetesVersion: "v1.36.1", Join: userdata.Join{Endpoint: join.Endpoint, Token: join.Token, CACertHashes: join.CAHashes}})
+		close(answered)
+		if f.Text != "" || !strings.Contains(f.Untried, "the API server is slow") {
+			t.Errorf("%s: %+v", path, f)
+		}
+	}
+}
+
+// expiring is a context whose deadline is over once done is closed.
+type expiring struct {
+	context.Context
+	done chan struct{}
+}
+
+func (e expiring) Done() <-chan struct{} { return e.done }
+
+func (e expiring) Err() error {
+	select {
+	case <-e.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+func address(t *testing.T, s *httptest.Server) string {
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
+// website is a server that answers everything with a page.
+func website(t *testing.T, status int) string {
+	return address(t, httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprint(w, "<html>Welcome</html>")
+	})))
+}
+
+// banner is a server that speaks first.
+func banner(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprint(c, "SSH-2.0-OpenSSH_9.2p1\r\n")
+			t.Cleanup(func() { c.Close() })
+		}
+	}()
+	return l.Addr().String()
 }
 
 // silent is an address whose queue of connections is full: the kernel drops what asks for more.

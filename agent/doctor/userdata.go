@@ -61,6 +61,9 @@ func tryUserData(ctx context.Context, text []byte, from string) Finding {
 	if id != "" {
 		with += ", token " + id
 	}
+	if fault.Untried != "" {
+		return Finding{Level: LevelWarning, Text: with + " was not tried to the end: " + fault.Untried, Remedy: "try again"}
+	}
 	if fault.Text == "" {
 		return Finding{Level: LevelOK, Text: with + ": a machine could join from here"}
 	}

@@ -32,6 +32,7 @@ const (
 	maxMarks  = 500
 	nameBytes = 64  // of a group's or a node's name
 	wordBytes = 240 // of a reason
+	idsBytes  = 400 // of the IDs of machines that were ended together
 )
 
 // absent says that a group was not there.

@@ -78,10 +78,19 @@ func TestMarks(t *testing.T) {
 	got, err := json.Marshal(h.View(noon).Marks)
 	want := `[{"at":"2026-11-21T11:00:00Z","do":"grow","group":"g","count":1,"from":1,"to":3,"rule":"U3","why":"3 pods"},` +
 		`{"at":"2026-11-21T11:00:00Z","do":"cordon","node":"c","count":1,"rule":"D1","why":"unneeded"},` +
-		`{"at":"2026-11-21T11:00:00Z","do":"terminate","group":"g","node":"a","count":2,"rule":"D17","why":"empty"},` +
-		`{"at":"2026-11-21T11:00:00Z","do":"terminate","group":"g","node":"i-3","count":1,"error":"denied"}]`
+		`{"at":"2026-11-21T11:00:00Z","do":"terminate","group":"g","node":"a","count":2,"rule":"D17","why":"empty","instances":"i-1 i-2"},` +
+		`{"at":"2026-11-21T11:00:00Z","do":"terminate","group":"g","node":"i-3","count":1,"error":"denied","instances":"i-3"}]`
 	if err != nil || string(got) != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	var again History
+	if err := again.Restore(h.Save(), noon); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{"i-1": "D17", "i-2": "D17", "i-3": "", "i": "", "": ""} {
+		if m, ok := again.Ended(id); m.Rule != want || ok != (want != "") {
+			t.Errorf("%q was ended by %+v", id, m)
+		}
 	}
 	if v := h.View(noon.Add(24 * time.Hour)); len(v.Marks) != 0 {
 		t.Errorf("yesterday's: %+v", v.Marks)

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -21,6 +22,20 @@ type Mark struct {
 	Rule  string    `json:"rule,omitempty"`
 	Why   string    `json:"why,omitempty"`
 	Error string    `json:"error,omitempty"` // why it failed
+	// Instances are the clouds' own IDs of the machines that were ended, with blanks between.
+	Instances string `json:"instances,omitempty"`
+}
+
+// Ended is the decision by which the agent ended the machine of a cloud's own ID.
+func (h *History) Ended(id string) (Mark, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.marks {
+		if m := h.marks[(h.oldest+len(h.marks)-1-i)%len(h.marks)]; m.Error == "" && id != "" && slices.Contains(strings.Fields(m.Instances), id) {
+			return m, true
+		}
+	}
+	return Mark{}, false
 }
 
 // Acted remembers what became of a plan. Evictions are left out: each follows a cordon.
@@ -42,6 +57,7 @@ func (h *History) Acted(p decision.Plan, outcomes []cluster.Outcome) {
 		kind := Mark{Do: o.Action, Group: cut(string(o.Group), nameBytes), Rule: r.rule, Error: cut(o.Error, wordBytes)}
 		if i, ok := index[kind]; ok {
 			fresh[i].Count++
+			fresh[i].Instances = withID(fresh[i].Instances, o)
 			continue
 		}
 		index[kind] = len(fresh)
@@ -50,6 +66,7 @@ func (h *History) Acted(p decision.Plan, outcomes []cluster.Outcome) {
 		if m.Node == "" {
 			m.Node = cut(string(o.Instance), nameBytes)
 		}
+		m.Instances = withID("", o)
 		fresh = append(fresh, m)
 	}
 	h.mu.Lock()
@@ -63,6 +80,14 @@ func (h *History) Acted(p decision.Plan, outcomes []cluster.Outcome) {
 		h.marks[h.oldest] = m
 		h.oldest = (h.oldest + 1) % maxMarks
 	}
+}
+
+// withID adds the machine of a termination, where there is room.
+func withID(list string, o cluster.Outcome) string {
+	if id := o.Instance.Last(); o.Action == "terminate" && len(list)+1+len(id) <= idsBytes {
+		return strings.TrimSpace(list + " " + id)
+	}
+	return list
 }
 
 type reason struct{ rule, why string }

@@ -83,6 +83,7 @@ func (h *History) Restore(s Saved, now time.Time) error {
 		if !m.At.After(now) {
 			m.Group, m.Node, m.Rule = cut(m.Group, nameBytes), cut(m.Node, nameBytes), cut(m.Rule, nameBytes)
 			m.Do, m.Why, m.Error = cut(m.Do, nameBytes), cut(m.Why, wordBytes), cut(m.Error, wordBytes)
+			m.Instances = cut(m.Instances, idsBytes)
 			h.marks = append(h.marks, m)
 		}
 	}

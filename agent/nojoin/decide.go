@@ -33,6 +33,8 @@ type UserData struct {
 	Remedy string `json:"remedy,omitempty"`
 	// Unread says why it is not known.
 	Unread string `json:"unread,omitempty"`
+	// Foreign tells that autoscaler-agent userdata render did not make it.
+	Foreign bool `json:"foreign,omitempty"`
 }
 
 // Conclusion is what the facts say together.
@@ -49,12 +51,13 @@ type Conclusion struct {
 // causes are asked in turn: the first that has an answer is the one to tell. What the API server or
 // the cloud shows comes before what the machine writes, and that before what was tried from here.
 var causes = []func(Facts) (cause, remedy string){
-	joined, notRunning, heldRequest, ownWords, ended, lostCertificate, namesake, refusedAttestation, badUserData, hangs, neverLaunched, unseen,
+	endedByUs, joined, notRunning, heldRequest, ownWords, ended, lostCertificate, namesake, refusedAttestation, badUserData, hangs, foreignUserData,
+	unread, neverLaunched, unseen,
 }
 
 // Conclude names the most decisive cause.
 func Conclude(f Facts) Conclusion {
-	c := Conclusion{Found: f.Known.Group != "" || f.Console != nil, Known: known(f)}
+	c := Conclusion{Found: f.Known.Group != "" || f.Console != nil || f.Known.Ended != nil, Known: known(f)}
 	for _, cause := range causes {
 		if c.Summary, c.Remedy = cause(f); c.Summary != "" {
 			return c
@@ -69,6 +72,14 @@ func (c Conclusion) line() string {
 		return c.Summary
 	}
 	return c.Summary + " (" + c.Remedy + ")"
+}
+
+// endedByUs is for an instance that this agent has ended.
+func endedByUs(f Facts) (cause, remedy string) {
+	if e := f.Known.Ended; e != nil {
+		return fmt.Sprintf("this agent has ended it, at %s by rule %s: %s", e.At.UTC().Format(time.RFC3339), e.Rule, e.Why), "docs/scaling-rules.md has the rule"
+	}
+	return "", ""
 }
 
 // joined is for an instance that has a Node, or several under different names.
@@ -147,7 +158,7 @@ func heldRequest(f Facts) (cause, remedy string) {
 // lostCertificate is for a kubelet that may join and has no Node.
 func lostCertificate(f Facts) (cause, remedy string) {
 	const onMachine = "on the machine journalctl -u kubelet; the API server's journal for refused registrations"
-	if c := f.Console; c != nil && c.Joined {
+	if c := f.Console; c != nil && c.Joined && f.Known.Unread == "" {
 		return "its user data came to its end and no Node of it is there: its kubelet has a certificate and does not register", onMachine
 	}
 	if r := f.Known.Request; r != nil && r.Do == "approve" && (f.Console == nil || f.Console.Reason == "") {
@@ -189,6 +200,22 @@ func badUserData(f Facts) (cause, remedy string) {
 	return "", ""
 }
 
+// foreignUserData is for user data whose values and steps are not known.
+func foreignUserData(f Facts) (cause, remedy string) {
+	if u := f.UserData; u != nil && u.Foreign && !f.Known.young() {
+		return "its user data (" + u.From + ") was not made by autoscaler-agent userdata render, so that its values were not tried and it tells nothing of its steps", "autoscaler-agent userdata lint; the console itself; on the machine journalctl -u kubelet -u cloud-final"
+	}
+	return "", ""
+}
+
+// unread keeps silence from being taken for an answer.
+func unread(f Facts) (cause, remedy string) {
+	if f.Known.Unread == "" {
+		return "", ""
+	}
+	return "why it has not joined is not known, because not all was read: " + f.Known.Unread, "ask again; autoscaler-agent check"
+}
+
 // hangs is for a console that shows the user data at work.
 func hangs(f Facts) (cause, remedy string) {
 	if c := f.Console; c != nil && len(c.Marks) > 0 {
@@ -213,10 +240,13 @@ func neverLaunched(f Facts) (cause, remedy string) {
 // bootTime is how long a machine may take to its first sign.
 const bootTime = 3 * time.Minute
 
+// young tells a machine that may not have come to its first sign yet.
+func (k *Known) young() bool { return !k.Launched.IsZero() && k.At.Sub(k.Launched) < bootTime }
+
 // unseen is for a machine of which there is no sign.
 func unseen(f Facts) (cause, remedy string) {
 	k := f.Known
-	if !k.Launched.IsZero() && k.At.Sub(k.Launched) < bootTime {
+	if k.young() {
 		return fmt.Sprintf("it was launched %s ago and may still be booting: there is no sign of it yet", k.At.Sub(k.Launched).Round(time.Second)), "ask again in some minutes"
 	}
 	cause = "the control plane has no sign of it: no certificate request"
@@ -249,6 +279,10 @@ func (u *UserData) String() string {
 		return "it was not read"
 	case u.Unread != "":
 		return u.Unread
+	case u.Foreign:
+		return u.From + ": not made by autoscaler-agent userdata render"
+	case u.Endpoint == "":
+		return u.From + ": tried from here it fails"
 	}
 	token := "token " + u.TokenID
 	switch {
@@ -268,8 +302,12 @@ func (u *UserData) String() string {
 func known(f Facts) (out []string) {
 	k := f.Known
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	none := "none"
+	if k.Unread != "" {
+		none = "none is known"
+	}
 	if k.Group == "" {
-		add("group: none has it")
+		add("group: %s", none)
 	} else {
 		line := "group: " + string(k.Group) + ", " + string(k.Phase)
 		if !k.Launched.IsZero() {
@@ -278,7 +316,7 @@ func known(f Facts) (out []string) {
 		add("%s", line)
 	}
 	if len(k.Nodes) == 0 {
-		add("Node: none")
+		add("Node: %s", none)
 	}
 	for _, n := range k.Nodes {
 		add("Node: %s, %s", n.Name, readiness[n.Ready])
@@ -292,6 +330,9 @@ func known(f Facts) (out []string) {
 		add("attestation: %s", a)
 	}
 	add("user data: %s", f.UserData)
+	if k.Unread != "" {
+		add("not read: %s", k.Unread)
+	}
 	switch {
 	case f.Console != nil:
 		add("console: %s", f.Console.Where)

@@ -83,10 +83,18 @@ func TestWaysNotToJoin(t *testing.T) {
 		"young":             {snapshot: func(_ *cluster.Snapshot, in *cluster.Instance) { in.Created = now.Add(-time.Minute) }, with: "launched 1m0s ago and may still be booting", without: "may still be booting"},
 		"joined":            {console: "joined", snapshot: nodes("ip-10-0-0-7", id, cluster.StatusTrue), with: "it has joined as Node ip-10-0-0-7, which is Ready", without: "it has joined as Node ip-10-0-0-7"},
 		"joined, not Ready": {console: "joined", snapshot: nodes("ip-10-0-0-7", id, cluster.StatusFalse), with: "Node ip-10-0-0-7, which is not Ready since", without: "which is not Ready since"},
-		"ended":             {console: "joined", fault: "token asa001 of its user data has ended", snapshot: func(_ *cluster.Snapshot, in *cluster.Instance) { in.Phase = cluster.PhaseGone }, with: "the cloud has ended it", without: "the cloud has ended it"},
-		"given up":          {console: "failed reason=no-space", snapshot: func(_ *cluster.Snapshot, in *cluster.Instance) { in.Phase = cluster.PhaseDeleting }, with: "the disk is full", without: "the cloud is ending it"},
-		"renamed":           {console: "joined", snapshot: nodes("old", id, cluster.StatusUnknown, "new", id, cluster.StatusTrue), with: "its Node old gets no news because the machine answers under another name, as Node new", without: "as Node new"},
-		"silent":            {console: "joined", snapshot: nodes("ip-10-0-0-7", id, cluster.StatusUnknown), with: "or runs under another name because the host name was changed", without: "or runs under another name"},
+		"ended by the agent": {console: "failed reason=no-space", known: func(k *Known) {
+			k.Ended = &Ended{At: now, Rule: "I1", Why: "it has not become a Node by 12:00"}
+		}, snapshot: nodes("ip-10-0-0-7", id, cluster.StatusTrue), with: "this agent has ended it, at 2026-11-27T12:00:00Z by rule I1: it has not become a Node by 12:00", without: "this agent has ended it"},
+		"a silent API server": {console: "joined", snapshot: func(s *cluster.Snapshot, _ *cluster.Instance) { s.Stale = "the API server has been silent for 20s" },
+			with: "the user data came to its end", without: "not all was read"},
+		"a group that was not read": {snapshot: func(s *cluster.Snapshot, _ *cluster.Instance) {
+			s.Groups[0].Instances, s.Groups[0].Stale = nil, "the cloud is throttled"
+		}, with: "not all was read: the cloud is throttled", without: "not all was read"},
+		"ended":    {console: "joined", fault: "token asa001 of its user data has ended", snapshot: func(_ *cluster.Snapshot, in *cluster.Instance) { in.Phase = cluster.PhaseGone }, with: "the cloud has ended it", without: "the cloud has ended it"},
+		"given up": {console: "failed reason=no-space", snapshot: func(_ *cluster.Snapshot, in *cluster.Instance) { in.Phase = cluster.PhaseDeleting }, with: "the disk is full", without: "the cloud is ending it"},
+		"renamed":  {console: "joined", snapshot: nodes("old", id, cluster.StatusUnknown, "new", id, cluster.StatusTrue), with: "its Node old gets no news because the machine answers under another name, as Node new", without: "as Node new"},
+		"silent":   {console: "joined", snapshot: nodes("ip-10-0-0-7", id, cluster.StatusUnknown), with: "or runs under another name because the host name was changed", without: "or runs under another name"},
 		"not Ready, and asks in vain": {snapshot: nodes("ip-10-0-0-7", id, cluster.StatusFalse), known: func(k *Known) {
 			k.Request = &Request{Name: "csr-2", Node: "ip-10-0-0-7", Kind: "serving certificate", Do: "later", Rule: "R14", Why: "x", At: now.Add(time.Second)}
 		}, with: "and its request csr-2 for a serving certificate is held by rule R14", without: "is held by rule R14"},
@@ -118,6 +126,18 @@ func TestWaysNotToJoin(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestForeignUserData: where the agent's own script does not tell what the machine does, that is said first, but
+// not of a machine that boots.
+func TestForeignUserData(t *testing.T) {
+	for want, age := range map[string]time.Duration{"its user data (launch template lt version 3) was not made by": 5 * time.Minute, "may still be booting": time.Minute} {
+		k := KnownOf(world(func(_ *cluster.Snapshot, in *cluster.Instance) { in.Created = now.Add(-age) }), id, 15*time.Minute)
+		boots := console.Diagnose("[  OK  ] Started sshd", false)
+		if got := Conclude(Facts{Known: k, Console: &boots, UserData: &UserData{From: "launch template lt version 3", Foreign: true}}); !strings.Contains(got.Summary, want) {
+			t.Errorf("after %s: %q", age, got.Summary)
+		}
 	}
 }
 

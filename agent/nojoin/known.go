@@ -1,6 +1,7 @@
 package nojoin
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,10 @@ type Known struct {
 	Attestation *Attestation `json:"attestation,omitempty"`
 	// GroupFailures are what the groups' clouds say of machines that they could not start.
 	GroupFailures []GroupFailure `json:"groupFailures,omitempty"`
+	// Ended is the decision by which this agent ended the machine; nil: none that it remembers.
+	Ended *Ended `json:"ended,omitempty"`
+	// Unread says what could not be read and why: what is missing here may be there.
+	Unread string `json:"unread,omitempty"`
 	// ProvisionTime is how long the machine may take to join.
 	ProvisionTime time.Duration `json:"provisionTime,omitempty"`
 }
@@ -60,6 +65,13 @@ type Attestation struct {
 	At   time.Time `json:"at"`
 }
 
+// Ended is a decision of this agent to end a machine.
+type Ended struct {
+	At   time.Time `json:"at"`
+	Rule string    `json:"rule"`
+	Why  string    `json:"why"`
+}
+
 // GroupFailure is what a cloud says of a group's machines.
 type GroupFailure struct {
 	Group cluster.GroupID `json:"group"`
@@ -70,7 +82,7 @@ type GroupFailure struct {
 // KnownOf reads a Snapshot. id is a provider ID or the cloud's own ID. The number of steps grows
 // with the instances and the Nodes.
 func KnownOf(s *cluster.Snapshot, id string, provisionTime time.Duration) Known {
-	k := Known{At: s.Now, ProvisionTime: provisionTime}
+	k := Known{At: s.Now, ProvisionTime: provisionTime, Unread: s.Stale}
 	for i := range s.Groups {
 		if g := &s.Groups[i]; len(g.Failures) > 0 {
 			k.GroupFailures = append(k.GroupFailures, GroupFailure{g.ID, g.Failures[0].Text, g.Failures[0].At})
@@ -78,6 +90,9 @@ func KnownOf(s *cluster.Snapshot, id string, provisionTime time.Duration) Known 
 	}
 	g, in := Find(s, id)
 	if in == nil {
+		for i := range s.Groups {
+			k.Unread = cmp.Or(k.Unread, s.Groups[i].Stale)
+		}
 		return k
 	}
 	k.take(g, in)

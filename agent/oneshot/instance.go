@@ -1,8 +1,10 @@
 package oneshot
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
+	"github.com/autoscaler-agent/autoscaler-agent/userdata/lint"
 )
 
 // InstanceExplanation says how far a machine came on its way to the cluster, and why not further.
@@ -67,12 +70,31 @@ func userDataOf(ctx context.Context, cfg config.Config, known nojoin.Known) *noj
 	}
 	held, err := userdata.Read(text)
 	if err != nil {
-		return &nojoin.UserData{From: from, Unread: from + ": " + err.Error()}
+		return foreign(text, from)
 	}
 	id, _, _ := strings.Cut(held.Join.Token, ".")
 	out := &nojoin.UserData{From: from, Endpoint: held.Join.Endpoint, TokenID: id, Attest: held.Join.Attest, PerServer: held.PerServer, Kubernetes: held.KubernetesVersion}
 	_, fault := bootstrap.TryUserData(ctx, held)
 	out.Fault, out.Remedy = fault.Text, fault.Remedy
+	if fault.Untried != "" {
+		out.Unread = from + " was not tried to the end: " + fault.Untried
+	}
+	return out
+}
+
+// foreign is user data that autoscaler-agent userdata render did not make: what its linter knows of it.
+func foreign(text []byte, from string) *nojoin.UserData {
+	out := &nojoin.UserData{From: from, Foreign: true}
+	if len(bytes.TrimSpace(text)) == 0 {
+		out.Fault, out.Remedy = "its user data ("+from+") is empty: the machine installs nothing and joins no cluster", "autoscaler-agent userdata render; put it into the launch template or the group's file"
+		return out
+	}
+	for _, f := range lint.Check(text, lint.Options{}) {
+		if f.StopsJoin() {
+			out.Fault, out.Remedy = fmt.Sprintf("its user data (%s) is not the agent's, and no machine joins with it: line %d: %s", from, f.Line, f.Text), "correct it (autoscaler-agent userdata lint), or use autoscaler-agent userdata render"
+			break
+		}
+	}
 	return out
 }
 
@@ -82,11 +104,12 @@ func KnownInstance(ctx context.Context, cfg config.Config, log *logrus.Logger, i
 	seen, err := lookOnce(ctx, cfg, log)
 	if err != nil {
 		log.WithField("why", err.Error()).Warn("the cluster or the cloud was not read: nothing is known of its Node and its group")
-		return nojoin.Known{}
+		return nojoin.Known{Unread: err.Error()}
 	}
 	known := nojoin.KnownOf(&seen.snapshot, id, seen.policy.MaxNodeProvisionTime)
 	if err := judgeRequest(ctx, cfg, log, &known); err != nil {
 		log.WithField("why", err.Error()).Warn("the certificate requests were not read")
+		known.Unread = "the certificate requests: " + err.Error()
 	}
 	return known
 }

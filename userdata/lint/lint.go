@@ -44,6 +44,12 @@ type Finding struct {
 	Text  string `json:"text"`
 }
 
+// StopsJoin tells a fault with which no machine joins from one that gives a secret away, trusts too much, or
+// stops a later boot or a second machine.
+func (f Finding) StopsJoin() bool {
+	return f.Fails && f.Line > 0 && slices.Contains([]string{API, Shell, Schema, NoEffect, JoinInfo, ReadOnly, Altered}, f.Rule)
+}
+
 // Options say what the user data is for; each may be empty.
 type Options struct {
 	Cloud, System string
