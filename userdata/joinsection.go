@@ -121,6 +121,10 @@ func (s Spec) joinConfiguration() object {
 	// kubeadm writes --hostname-override only where the host name differs at the join: without it a machine that is
 	// renamed later starts its kubelet under a name that has no Node and no certificate.
 	args := map[string]string{"node-labels": s.nodeLabels(), "hostname-override": ref("NODE_NAME")}
+	if s.Downloads.ECR != "" {
+		args["image-credential-provider-config"] = "/etc/kubernetes/ecr-credential-provider.yaml"
+		args["image-credential-provider-bin-dir"] = ref("bin:-/usr/local/bin")
+	}
 	if ip, _ := KubeletNodeIP(s.NodeIP); ip != "" {
 		args["node-ip"] = ip
 	}

@@ -9,7 +9,7 @@ func Render(s Spec) ([]byte, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	sums, err := s.sums(Files)
+	sums, err := s.sums(s.files())
 	if err != nil {
 		return nil, err
 	}

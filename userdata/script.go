@@ -19,6 +19,8 @@ var (
 	packageSteps string
 	//go:embed steps/containerd.sh
 	containerdSteps string
+	//go:embed steps/ecr.sh
+	ecrSteps string
 	//go:embed steps/disks.sh
 	diskSteps string
 	//go:embed steps/programs.sh
@@ -39,7 +41,7 @@ func (s Spec) worker(sums map[string]string, tokenInScript bool) string {
 	write("#!/bin/sh\n", madeBegin, s.KubernetesVersion, " on ", s.Cloud, ".\n", settingsOf(s))
 	write("set -eu\n", FunctionsBegin, "\n", bare(functionSteps), FunctionsEnd, "\n", bare(startSteps))
 	write(s.settings(), s.proxy(), "phase install\n", s.architecture(), s.addresses(), checksums(sums), bare(installSteps))
-	write(bare(s.packages()), bare(s.disks()), bare(s.containerd()), bare(programSteps))
+	write(bare(s.packages()), bare(s.disks()), bare(s.containerd()), s.ecr(), bare(programSteps))
 	write(hook("before-join", s.BeforeJoin))
 	write(JoinBegin, "\n", s.join(tokenInScript), JoinEnd, "\n")
 	write("rm -rf ", stateDir, "\n", hook("after-join", s.AfterJoin)) // no boot runs the script again: the token goes before a hook may fail
@@ -168,6 +170,14 @@ func (s Spec) containerd() string {
 		hosts += "chmod -R u=rwX,go=rX " + dir + "\n"
 	}
 	return "VERSION=" + s.KubernetesVersion + " IMAGES=" + shellQuote(s.ImageRepository) + " REGISTRIES=" + asked + "\n" + containerdSteps + hosts
+}
+
+// ecr installs the kubelet's credential provider for ECR.
+func (s Spec) ecr() string {
+	if s.Downloads.ECR == "" {
+		return ""
+	}
+	return "ECR=" + s.path(ecrProvider) + "\n" + ecrSteps
 }
 
 // hook runs a script of the operator. Its text is in a quoted here-document, whose end

@@ -46,7 +46,7 @@ const (
 var (
 	// settingsLine follows the line that says who made the script, and stands nowhere else.
 	settingsLine = regexp.MustCompile(`(?m)^(` + madeBegin + `v[0-9.]+ on [a-z]+\.\n)` + settingsBegin + `(.*)\n`)
-	checksumLine = regexp.MustCompile(`(?m)^    ([a-z]+/[a-z0-9]+)\) echo ([0-9a-f]{64}) ;;$`)
+	checksumLine = regexp.MustCompile(`(?m)^    ([a-z-]+/[a-z0-9]+)\) echo ([0-9a-f]{64}) ;;$`)
 )
 
 // settingsOf is the line of a Spec. Encoding escapes every line end.
@@ -73,7 +73,7 @@ func settingsOf(s Spec) string {
 
 // chosen are the versions that may be given, by the program's name.
 func (d *Downloads) chosen() map[string]*string {
-	return map[string]*string{"containerd": &d.Containerd, "runc": &d.Runc, "cni": &d.CNI, "crictl": &d.Crictl}
+	return map[string]*string{"containerd": &d.Containerd, "runc": &d.Runc, "cni": &d.CNI, "crictl": &d.Crictl, ecrProvider: &d.ECR}
 }
 
 // ErrNoSettings tells that user data cannot be rendered anew.

@@ -80,6 +80,9 @@ type Downloads struct {
 	// Containerd, Runc, CNI and Crictl are versions, as "v2.3.4"; "" is the default that fits
 	// KubernetesVersion.
 	Containerd, Runc, CNI, Crictl string
+	// ECR is the version of ecr-credential-provider, by which the kubelet pulls images of ECR with
+	// the machine's role; "" is none.
+	ECR string
 	// SHA256 pins files: "NAME/ARCH" (for example "kubelet/arm64") to 64 hex digits.
 	SHA256 map[string]string
 	Table  Table

@@ -60,11 +60,11 @@ fi
 systemctl disable --now firewalld.service 2>/dev/null || :
 `
 
-// programs of the system that kubeadm's preflight checks ask for, with the package of each
-// by package manager.
+// needs are programs of the system that the script and kubeadm's preflight checks ask for, with the package
+// of each by package manager.
 func (s Spec) needs() [][3]string {
 	n, _ := minor(s.KubernetesVersion)
-	var out [][3]string
+	out := [][3]string{{"curl", "curl", "curl"}}
 	if strings.Contains(s.NodeIP, ",") {
 		out = append(out, [3]string{"ip", "iproute2", "iproute"})
 	}

@@ -236,7 +236,7 @@ func (d Downloads) validate(bad report, minor int) {
 		}
 	}
 	for _, v := range []struct{ field, version string }{
-		{"downloads.cni", d.CNI}, {"downloads.containerd", d.Containerd}, {"downloads.runc", d.Runc}, {"downloads.crictl", d.Crictl},
+		{"downloads.cni", d.CNI}, {"downloads.containerd", d.Containerd}, {"downloads.runc", d.Runc}, {"downloads.crictl", d.Crictl}, {"downloads.ecr", d.ECR},
 	} {
 		if v.version != "" && !isVersion(v.version) {
 			bad(v.field, "%q: give a release tag such as v1.2.3", v.version)
@@ -252,7 +252,7 @@ func (d Downloads) validate(bad report, minor int) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.SHA256)) {
 		file, arch, _ := strings.Cut(name, "/")
-		if !slices.Contains(Files, file) && !slices.Contains(LeaderFiles, file) || !slices.Contains(Arches, arch) {
+		if !known(file) || !slices.Contains(Arches, arch) {
 			bad(fmt.Sprintf("downloads.sha256[%q]", name), "give NAME/ARCH with a name of %s and arch amd64 or arm64", strings.Join(Files, ", "))
 		}
 		if !isSHA256(d.SHA256[name]) {
@@ -291,6 +291,9 @@ func (s Spec) validateMachine(bad report) {
 		bad("format", "%s does not read Ignition: use script, cloud-config or mime", s.System)
 	case s.System == "flatcar" && (s.Format == "mime" || s.Format == "cloud-config"):
 		bad("format", "Flatcar reads %s only in part: use ignition or script", s.Format)
+	}
+	if s.Downloads.ECR != "" && s.Cloud != "aws" {
+		bad("downloads.ecr", "only machines of AWS have credentials for ECR: leave it out on %s", s.Cloud)
 	}
 	if s.InstanceStore != "" {
 		switch {

@@ -36,7 +36,7 @@ func ParseTable(text string) (Table, error) {
 		if len(f) == 0 || strings.HasPrefix(f[0], "#") {
 			continue
 		}
-		if len(f) != 5 || !slices.Contains(Files, f[0]) && !slices.Contains(LeaderFiles, f[0]) || !slices.Contains(Arches, f[2]) || !isSHA256(f[3]) || !isVersion(f[1]) {
+		if len(f) != 5 || !known(f[0]) || !slices.Contains(Arches, f[2]) || !isSHA256(f[3]) || !isVersion(f[1]) {
 			return nil, fmt.Errorf("userdata: table of versions, line %d: want NAME VERSION ARCH SHA256 SOURCE, for example: kubelet v1.36.3 amd64 (64 hex digits) publisher", n)
 		}
 		if key := [3]string{f[0], f[1], f[2]}; seen[key] {
@@ -64,6 +64,22 @@ var Files = []string{"cni", "containerd", "crictl", "kubeadm", "kubelet", "runc"
 // LeaderFiles are the programs that a leader has beside Files.
 var LeaderFiles = []string{"kubectl"}
 
+// ecrProvider is the program by which the kubelet gets credentials for images of ECR, a worker's where its version is given.
+const ecrProvider = "ecr-credential-provider"
+
+// files are those of Files that machines of s may have to fetch, and ecrProvider.
+func (s Spec) files() []string {
+	if s.Downloads.ECR == "" {
+		return Files
+	}
+	return append(slices.Clone(Files), ecrProvider)
+}
+
+// known tells whether a file of the name may have a checksum.
+func known(name string) bool {
+	return name == ecrProvider || slices.Contains(Files, name) || slices.Contains(LeaderFiles, name)
+}
+
 // Arches are the processor architectures that are known.
 var Arches = []string{"amd64", "arm64"}
 
@@ -90,6 +106,8 @@ func (s Spec) version(name string) string {
 		return or(d.Runc, defaultRunc)
 	case "cni":
 		return or(d.CNI, defaultCNI)
+	case ecrProvider:
+		return d.ECR
 	case "crictl":
 		n, _ := minor(s.KubernetesVersion)
 		return or(d.Crictl, crictlDefaults[n])
@@ -118,6 +136,8 @@ func (s Spec) path(name string) string {
 		return "github.com/containernetworking/plugins/releases/download/" + tag + "/cni-plugins-linux-$ARCH-" + tag + ".tgz"
 	case "crictl":
 		return "github.com/kubernetes-sigs/cri-tools/releases/download/" + tag + "/crictl-" + tag + "-linux-$ARCH.tar.gz"
+	case ecrProvider:
+		return "artifacts.k8s.io/binaries/cloud-provider-aws/" + tag + "/linux/$ARCH/" + name + "-linux-$ARCH"
 	}
 	return "dl.k8s.io/release/" + tag + "/bin/linux/$ARCH/" + name
 }
@@ -142,7 +162,7 @@ func DownloadsOf(s Spec) ([]Download, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	return s.downloads(Files)
+	return s.downloads(s.files())
 }
 
 func (s Spec) downloads(names []string) ([]Download, error) {
@@ -222,7 +242,7 @@ func (s Spec) NewestUpTo(minor int, version string) string {
 		if n := patch(p.Version); p.Name != "kubelet" || n < 0 || n > patch(version) || best != "" && n <= patch(best) {
 			continue
 		}
-		if _, err := s.For(p.Version).sumsBy(own, Files); err == nil {
+		if _, err := s.For(p.Version).sumsBy(own, s.files()); err == nil {
 			best = p.Version
 		}
 	}
@@ -245,7 +265,7 @@ func isVersion(s string) bool {
 
 // PublishedPath is the address of one published file without its scheme.
 func PublishedPath(name, version, arch string) string {
-	s := Spec{KubernetesVersion: version, Downloads: Downloads{Containerd: version, Runc: version, CNI: version, Crictl: version}}
+	s := Spec{KubernetesVersion: version, Downloads: Downloads{Containerd: version, Runc: version, CNI: version, Crictl: version, ECR: version}}
 	return strings.ReplaceAll(s.path(name), "$ARCH", arch)
 }
 

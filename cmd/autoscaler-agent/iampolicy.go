@@ -43,6 +43,7 @@ rights at all: only those that read an SSM parameter do.`,
 	c.Flags().StringSliceVar(&o.LaunchTemplates, "launch-template", nil, "`IDs` of launch templates that get new versions with the join values, separated by commas (AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATES)")
 	c.Flags().BoolVar(&o.CloudController, "cloud-controller", false, "add what cloud-provider-aws needs on the leader: load balancers and security groups tagged kubernetes.io/cluster/NAME")
 	c.Flags().BoolVar(&o.EBSCSI, "ebs-csi", false, "add what the controller of the EBS CSI driver needs on the leader (AmazonEBSCSIDriverPolicyV2)")
+	c.Flags().StringSliceVar(&o.EBSKeys, "ebs-key-arn", nil, "with --ebs-csi, `ARNs` of the KMS keys that volumes are encrypted with, separated by commas; none for the account's own")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		build := iampolicy.Leader
 		if len(args) > 0 && args[0] == "worker" {

@@ -49,6 +49,7 @@ func RenderJoin(s Spec) ([]byte, error) {
 	b.WriteString(hook("before-init", s.BeforeInit))
 	b.WriteString(joinSteps + readySteps + joinedSteps)
 	b.WriteString(s.vip(adminConf))
+	b.WriteString(kubeconfigSteps)
 	b.WriteString(hook("after-init", s.AfterInit))
 	b.WriteString(endSteps)
 	b.WriteString(s.next())

@@ -15,6 +15,9 @@ var (
 	// readySteps wait for the API server, after an init as after a join.
 	//go:embed steps/ready.sh
 	readySteps string
+	// kubeconfigSteps come when the machine is one of the control plane.
+	//go:embed steps/kubeconfig.sh
+	kubeconfigSteps string
 	//go:embed steps/end.sh
 	endSteps string
 )
@@ -63,6 +66,7 @@ func Render(s Spec) ([]byte, error) {
 	b.WriteString(initSteps + readySteps)
 	b.WriteString(s.vip(adminConf))
 	b.WriteString("phase addons\n" + s.network(files) + s.cloudController(files) + s.metrics())
+	b.WriteString(kubeconfigSteps)
 	b.WriteString(hook("after-init", s.AfterInit))
 	b.WriteString(endSteps)
 	b.WriteString(s.next())

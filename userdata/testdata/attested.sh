@@ -115,6 +115,7 @@ need() {
     *) false ;;
   esac || die "reason=package name=$2"
 }
+if [ $pm = dnf ]; then need curl curl; else need curl curl; fi
 if have getenforce && [ "$(getenforce)" = Enforcing ]; then
   setenforce 0
   sed -i 's/^SELINUX=enforcing/SELINUX=permissive/' /etc/selinux/config

@@ -134,6 +134,7 @@ need() {
     *) false ;;
   esac || die "reason=package name=$2"
 }
+if [ $pm = dnf ]; then need curl curl; else need curl curl; fi
 if [ $pm = dnf ]; then need conntrack conntrack-tools; else need conntrack conntrack; fi
 if [ $pm = dnf ]; then need iptables iptables-nft; else need iptables iptables; fi
 if have getenforce && [ "$(getenforce)" = Enforcing ]; then

@@ -62,6 +62,7 @@ func New(c *cobra.Command, envFile *string) *Flags {
 	f.flags.StringVar(&f.System, "os", "", "operating `system` of the image: "+strings.Join(userdata.Systems(), ", ")+" (default a script that finds out at boot)")
 	f.flags.StringVar(&f.Arch, "arch", "", "`architecture` of the machines: amd64 or arm64 (default both)")
 	f.flags.StringVar(&f.format, "format", "", "`form` of the user data: "+strings.Join(userdata.Formats(), ", ")+" (default ignition for flatcar, else script)")
+	f.ecrFlag()
 	f.flags.StringVar(&f.instanceStore, "instance-store", "", "put kubelet, containerd and logs on the machine's own NVMe disks: "+strings.Join(userdata.InstanceStores, " or ")+" (`level`, AWS only)")
 	f.flags.StringVar(&f.NodeIP, "node-ip", "", "which addresses of the machine its Node has, by `families` in their order: "+strings.Join(userdata.NodeIPs, ", ")+" (default one, which the kubelet chooses)")
 	f.flags.BoolVar(&f.externalCloud, "external-cloud-provider", false, "start the kubelet with --cloud-provider=external, for a cluster with a cloud controller manager")
@@ -98,8 +99,13 @@ func NewDownloads(c *cobra.Command) *Flags {
 	f := &Flags{flags: c.Flags(), cloud: "aws"}
 	f.flags.StringVar(&f.Version, "kubernetes-version", "", "`version` of Kubernetes, for example v1.36.3")
 	f.flags.StringVar(&f.Arch, "arch", "", "`architecture` of the machines: amd64 or arm64 (default both)")
+	f.ecrFlag()
 	f.downloadFlags()
 	return f
+}
+
+func (f *Flags) ecrFlag() {
+	f.flags.StringVar(&f.downloads.ECR, "ecr-credential-provider", "", "`version` of the program by which the kubelet pulls images of ECR with the machine's role, as v1.29.0 (default none; AWS only)")
 }
 
 // downloadFlags say what is fetched, from where and through which proxy.

@@ -123,7 +123,7 @@ func (f *Flags) Typed(err error) bool {
 var flagOf = map[string]string{
 	"system": "os", "labels": "label", "taints": "taint", "clusterDNS": "cluster-dns", "certSANs": "cert-san", "ignorePreflight": "ignore-preflight-errors",
 	"reservation.kube": "kube-reserved", "reservation.system": "system-reserved", "reservation.eviction": "eviction-hard", "reservation.evictionStoragePercent": "eviction-hard",
-	"downloads.mirrors": "mirror", "downloads.sha256": "checksum", "registryMirrors": "registry-mirror", "proxy.http": "http-proxy", "proxy.https": "https-proxy", "proxy.no": "no-proxy",
+	"downloads.mirrors": "mirror", "downloads.ecr": "ecr-credential-provider", "downloads.sha256": "checksum", "registryMirrors": "registry-mirror", "proxy.http": "http-proxy", "proxy.https": "https-proxy", "proxy.no": "no-proxy",
 	"kubeVIPInterface": "kube-vip", "kubeVIPDigest": "kube-vip-digest",
 }
 

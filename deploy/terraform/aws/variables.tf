@@ -80,7 +80,7 @@ variable "worker_user_data_file" {
 }
 
 variable "ecr_pull" {
-  description = "Whether workers may pull images of the account's ECR registries (the kubelet's credential provider for ECR is the image's or a hook's matter)."
+  description = "Whether workers may pull images of the account's ECR registries (userdata render --ecr-credential-provider installs the program for it)."
   type        = bool
   default     = true
 }

@@ -116,7 +116,7 @@ func (p *play) publish() {
 	}
 	for _, d := range list {
 		name, _, _ := strings.Cut(d.Name, "/")
-		data := []byte(map[string]string{"kubeadm": kubeadm, "kubelet": note, "runc": note}[name])
+		data := []byte(map[string]string{"kubeadm": kubeadm, "kubelet": note, "runc": note, "ecr-credential-provider": note}[name])
 		switch name {
 		case "containerd":
 			data = archive(p.t, map[string]string{"bin/containerd": containerd, "bin/ctr": note})

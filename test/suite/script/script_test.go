@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	kubeletconfig "k8s.io/kubelet/config/v1"
+	"sigs.k8s.io/yaml"
+
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/console"
 )
 
@@ -341,6 +344,48 @@ func TestBends(t *testing.T) {
 				t.Errorf("the second run changes\n%s\nto\n%s", before, after)
 			}
 		})
+	}
+}
+
+// TestCredentialsForECR: the program, its configuration and the kubelet's flags come together.
+func TestCredentialsForECR(t *testing.T) {
+	for system, bin := range map[string]string{"debian": "/usr/local/bin", "flatcar": "/opt/bin"} {
+		p := newPlay(t)
+		if system == "flatcar" {
+			flatcar(p)
+		}
+		p.spec.Downloads.ECR = "v1.29.0"
+		p.publish()
+		if out, err := p.run(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		join, err := os.ReadFile(filepath.Join(p.dir, "join.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc struct {
+			NodeRegistration struct {
+				KubeletExtraArgs []struct{ Name, Value string }
+			}
+		}
+		if err := yaml.Unmarshal(join, &doc); err != nil {
+			t.Fatal(err)
+		}
+		flags := map[string]string{}
+		for _, arg := range doc.NodeRegistration.KubeletExtraArgs {
+			flags[arg.Name] = arg.Value
+		}
+		if flags["image-credential-provider-bin-dir"] != bin || !p.has(strings.TrimPrefix(strings.TrimPrefix(bin, "/usr"), "/")+"/ecr-credential-provider") {
+			t.Errorf("%s: the program is in %s, and not there for %v", system, bin, flags)
+		}
+		text, err := os.ReadFile(filepath.Join(p.dir, flags["image-credential-provider-config"]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var config kubeletconfig.CredentialProviderConfig
+		if err := yaml.UnmarshalStrict(text, &config); err != nil || len(config.Providers) != 1 || config.Providers[0].Name != "ecr-credential-provider" || config.Providers[0].DefaultCacheDuration == nil {
+			t.Errorf("%s: %v, %+v", system, err, config)
+		}
 	}
 }
 

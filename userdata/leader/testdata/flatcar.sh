@@ -130,6 +130,7 @@ need() {
     *) false ;;
   esac || die "reason=package name=$2"
 }
+need curl curl
 need conntrack conntrack
 need iptables iptables
 VERSION=v1.30.14 IMAGES='' REGISTRIES=
@@ -370,6 +371,15 @@ fetch aws-cloud-controller-apiserver-authentication-reader-role-binding raw.gith
 sed 's#\(provider-aws/cloud-controller-manager:\).*#\1v1.36.1#' "$tmp/addon.yaml" | kubectl apply -f - || die reason=addon
 fetch aws-cloud-controller-aws-cloud-controller-manager-daemonset raw.githubusercontent.com/kubernetes/cloud-provider-aws/v1.36.1/examples/existing-cluster/base/aws-cloud-controller-manager-daemonset.yaml "$tmp/addon.yaml"
 sed 's#\(provider-aws/cloud-controller-manager:\).*#\1v1.36.1#' "$tmp/addon.yaml" | kubectl apply -f - || die reason=addon
+# The person who ran the script gets kubectl's configuration, as a person's own files are written: by that person.
+person=${SUDO_USER:-root}
+home=$(getent passwd "$person" | cut -d : -f 6)
+if [ -e "$home/.kube/config" ]; then
+  cmp -s /etc/kubernetes/admin.conf "$home/.kube/config" || echo "$home/.kube/config is there already and stays: this cluster's is /etc/kubernetes/admin.conf"
+else
+  runuser -u "$person" -- sh -c 'umask 077; mkdir -p "$1/.kube" && cat >"$1/.kube/config"' sh "$home" </etc/kubernetes/admin.conf ||
+    phase "warning reason=kubeconfig"
+fi
 rm -rf "$tmp" "$state/before-init" "$state/after-init"
 phase leader-ready
 echo 'next: autoscaler-agent install'

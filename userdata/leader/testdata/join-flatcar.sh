@@ -153,6 +153,7 @@ need() {
     *) false ;;
   esac || die "reason=package name=$2"
 }
+need curl curl
 need conntrack conntrack
 need iptables iptables
 VERSION=v1.30.14 IMAGES='' REGISTRIES=
@@ -376,6 +377,15 @@ until kubectl get --raw /readyz >/dev/null 2>&1; do
 done
 # The token has done its work. The certificates in the Secret kubeadm-certs end with their own.
 [ -z "$JOIN_TOKEN" ] || kubectl -n kube-system delete secret "bootstrap-token-${JOIN_TOKEN%%.*}" --ignore-not-found >/dev/null || phase "warning reason=token-stays"
+# The person who ran the script gets kubectl's configuration, as a person's own files are written: by that person.
+person=${SUDO_USER:-root}
+home=$(getent passwd "$person" | cut -d : -f 6)
+if [ -e "$home/.kube/config" ]; then
+  cmp -s /etc/kubernetes/admin.conf "$home/.kube/config" || echo "$home/.kube/config is there already and stays: this cluster's is /etc/kubernetes/admin.conf"
+else
+  runuser -u "$person" -- sh -c 'umask 077; mkdir -p "$1/.kube" && cat >"$1/.kube/config"' sh "$home" </etc/kubernetes/admin.conf ||
+    phase "warning reason=kubeconfig"
+fi
 rm -rf "$tmp" "$state/before-init" "$state/after-init"
 phase leader-ready
 echo 'next: autoscaler-agent install'

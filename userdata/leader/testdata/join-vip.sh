@@ -145,6 +145,7 @@ need() {
     *) false ;;
   esac || die "reason=package name=$2"
 }
+need curl curl
 VERSION=v1.36.3 IMAGES='' REGISTRIES=
 conf=/etc/containerd/config.toml made='# Made by autoscaler-agent.' dropins='"/etc/containerd/conf.d/*.toml"'
 # cri VERSION PAUSE REGISTRIES: settings under the names that a configuration of this version has for them.
@@ -414,6 +415,15 @@ spec:
 END-OF-FILE
 chmod 600 /etc/kubernetes/manifests/.kube-vip.new
 mv -f /etc/kubernetes/manifests/.kube-vip.new /etc/kubernetes/manifests/kube-vip.yaml
+# The person who ran the script gets kubectl's configuration, as a person's own files are written: by that person.
+person=${SUDO_USER:-root}
+home=$(getent passwd "$person" | cut -d : -f 6)
+if [ -e "$home/.kube/config" ]; then
+  cmp -s /etc/kubernetes/admin.conf "$home/.kube/config" || echo "$home/.kube/config is there already and stays: this cluster's is /etc/kubernetes/admin.conf"
+else
+  runuser -u "$person" -- sh -c 'umask 077; mkdir -p "$1/.kube" && cat >"$1/.kube/config"' sh "$home" </etc/kubernetes/admin.conf ||
+    phase "warning reason=kubeconfig"
+fi
 rm -rf "$tmp" "$state/before-init" "$state/after-init"
 phase leader-ready
 echo 'next: autoscaler-agent install'

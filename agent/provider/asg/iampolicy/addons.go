@@ -27,8 +27,9 @@ func actions(prefix string, names ...string) []string {
 	return out
 }
 
-// cloudController is what cloud-provider-aws calls in the version that leader-config applies,
-// which makes no routes. Its own page of prerequisites allows more, all of it on every
+// cloudController is what cloud-provider-aws calls in the version that leader-config applies, and what it calls
+// with --configure-cloud-routes: routes, and the attribute of an instance without which EC2 drops what is routed to
+// it. Another attribute is the instance's user data, which runs as root. Its own page of prerequisites allows more, all of it on every
 // resource of the account, and lacks the attributes of target groups. Writes are bound here to
 // the tag kubernetes.io/cluster/NAME, which it gives to all that it makes; kOps binds them to
 // its own tag. ec2:CreateTags on everything would let whoever has the role tag a stranger's
@@ -36,6 +37,7 @@ func actions(prefix string, names ...string) []string {
 func cloudController(partition, cluster string) []statement {
 	arn := "arn:" + partition + ":"
 	key := "kubernetes.io/cluster/" + cluster
+	tables, instances := []string{arn + "ec2:*:*:route-table/*"}, []string{arn + "ec2:*:*:instance/*"}
 	groups, vpcs, balancers := []string{arn + "ec2:*:*:security-group/*"}, []string{arn + "ec2:*:*:vpc/*"}, actions(arn+elb+"*:*:", "loadbalancer/*", "targetgroup/*", "listener/*")
 	made := present("aws:RequestTag/" + key)
 	own := present("aws:ResourceTag/" + key)
@@ -59,14 +61,18 @@ func cloudController(partition, cluster string) []statement {
 			Condition: map[string]map[string]any{"StringEquals": {"ec2:CreateAction": "CreateSecurityGroup"}}},
 		{Sid: "CloudControllerChangesOwnSecurityGroups", Action: actions("ec2:", "AuthorizeSecurityGroupIngress", "DeleteSecurityGroup", "RevokeSecurityGroupIngress"), Resource: groups,
 			Condition: map[string]map[string]any{"Null": own}},
+		{Sid: "CloudControllerChangesRoutes", Action: actions("ec2:", "CreateRoute", "DeleteRoute"), Resource: tables, Condition: map[string]map[string]any{"Null": own}},
+		{Sid: "CloudControllerLetsInstancesForward", Action: actions("ec2:", "ModifyInstanceAttribute"), Resource: instances,
+			Condition: map[string]map[string]any{"Null": own, "StringEquals": {"ec2:Attribute": "SourceDestCheck"}}},
 		{Sid: "ElasticLoadBalancingRole", Action: []string{"iam:CreateServiceLinkedRole"}, Resource: []string{arn + "iam::*:role/aws-service-role/elasticloadbalancing.amazonaws.com/*"},
 			Condition: map[string]map[string]any{"StringEquals": {"iam:AWSServiceName": "elasticloadbalancing.amazonaws.com"}}},
 	}
 }
 
 // ebsCSI is AmazonEBSCSIDriverPolicyV2, the driver's own policy (v1.64), statement by statement:
-// volumes and snapshots that carry the driver's tag.
-func ebsCSI(partition string) []statement {
+// volumes and snapshots that carry the driver's tag. keys are the customer's keys of encrypted volumes, for which
+// the driver's page asks for these rights; AWS's own key needs none.
+func ebsCSI(partition string, keys []string) []statement {
 	arn := "arn:" + partition + ":ec2:*:*:"
 	volumes, snapshots := []string{arn + "volume/*"}, []string{arn + "snapshot/*"}
 	const driver, claim = "ebs.csi.aws.com/cluster", "kubernetes.io/created-for/pvc/name"
@@ -76,7 +82,7 @@ func ebsCSI(partition string) []statement {
 	asked, managed := equals("aws:RequestTag/"+driver, "true"), equals("ec2:ResourceTag/"+driver, "true")
 	migrated := map[string]map[string]any{"StringLike": {"ec2:ResourceTag/" + claim: "*"}}
 	change := actions("ec2:", "ModifyVolume", "AttachVolume", "DetachVolume", "DeleteVolume")
-	return []statement{
+	statements := []statement{
 		{Sid: "EBSReads", Action: actions("ec2:Describe", "AvailabilityZones", "Instances", "InstanceTypes", "Snapshots", "Volumes", "VolumesModifications", "VolumeStatus"), Resource: []string{"*"}},
 		{Sid: "EBSMakesVolumes", Action: actions("ec2:", "CreateVolume", "CopyVolumes"), Resource: volumes, Condition: asked},
 		{Sid: "EBSCopiesManagedVolumes", Action: actions("ec2:", "CopyVolumes"), Resource: []string{arn + "volume/vol-*"}, Condition: managed},
@@ -93,4 +99,13 @@ func ebsCSI(partition string) []statement {
 		{Sid: "EBSChangesTagsOfManagedVolumes", Action: []string{actionTagEC2, "ec2:DeleteTags"}, Resource: volumes, Condition: map[string]map[string]any{
 			"StringEquals": managed["StringEquals"], "Null": present("aws:TagKeys"), "ForAllValues:StringNotEquals": {"aws:TagKeys": []string{driver, driver + "-name", claim}}}},
 	}
+	if len(keys) > 0 {
+		through := map[string]any{"kms:ViaService": "ec2.*.amazonaws.com*"}
+		statements = append(statements,
+			statement{Sid: "EBSGrantsKeys", Action: actions("kms:", "CreateGrant", "ListGrants", "RevokeGrant"), Resource: keys,
+				Condition: map[string]map[string]any{"Bool": {"kms:GrantIsForAWSResource": "true"}, "StringLike": through}},
+			statement{Sid: "EBSUsesKeys", Action: actions("kms:", "Decrypt", "DescribeKey", "Encrypt", "GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo"), Resource: keys,
+				Condition: map[string]map[string]any{"StringLike": through}})
+	}
+	return statements
 }

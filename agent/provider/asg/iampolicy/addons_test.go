@@ -59,7 +59,7 @@ func holds(t *testing.T, operator string, got, want []string) bool {
 	switch operator {
 	case "Null":
 		return (len(got) == 0) == (want[0] == "true")
-	case "StringEquals":
+	case "StringEquals", "Bool":
 		return any(equal)
 	case "StringLike":
 		return any(like)
@@ -73,7 +73,7 @@ func holds(t *testing.T, operator string, got, want []string) bool {
 // addons is the leader's policy with both programs, as IAM reads it.
 func addons(t *testing.T) []statement {
 	t.Helper()
-	raw, err := Leader(Options{ClusterName: "demo", CloudController: true, EBSCSI: true})
+	raw, err := Leader(Options{ClusterName: "demo", CloudController: true, EBSCSI: true, EBSKeys: []string{kmsKey}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,6 +91,7 @@ func addons(t *testing.T) []statement {
 const (
 	demoTag = "kubernetes.io/cluster/demo"
 	ec2ARN  = "arn:aws:ec2:eu-west-1:123456789012:"
+	kmsKey  = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 	elbARN  = "arn:aws:elasticloadbalancing:eu-west-1:123456789012:"
 )
 
@@ -136,6 +137,12 @@ func TestAddonsAreAllowedTheirWork(t *testing.T) {
 		{"ec2:CreateSnapshot", ec2ARN + "snapshot/*", keys(asked)},
 		{"ec2:CreateSnapshot", ec2ARN + "volume/vol-1", keys(managed)},
 		{"ec2:CreateTags", ec2ARN + "volume/vol-1", keys(managed, "aws:TagKeys=team")},
+		{"ec2:CreateRoute", ec2ARN + "route-table/rtb-1", keys(own)},
+		{"ec2:DeleteRoute", ec2ARN + "route-table/rtb-1", keys(own)},
+		{"ec2:ModifyInstanceAttribute", ec2ARN + "instance/i-1", keys(own, "ec2:Attribute=SourceDestCheck")},
+		{"kms:DescribeKey", kmsKey, keys("kms:ViaService=ec2.eu-west-1.amazonaws.com")},
+		{"kms:GenerateDataKeyWithoutPlaintext", kmsKey, keys("kms:ViaService=ec2.cn-north-1.amazonaws.com.cn")},
+		{"kms:CreateGrant", kmsKey, keys("kms:ViaService=ec2.eu-west-1.amazonaws.com", "kms:GrantIsForAWSResource=true")},
 	} {
 		if !allows(t, policy, c) {
 			t.Errorf("%s on %s with %v is refused", c.action, c.resource, c.keys)
@@ -160,6 +167,14 @@ func TestAddonsAreRefusedTheRest(t *testing.T) {
 		{"ec2:CreateTags", ec2ARN + "instance/i-1", keys("ec2:CreateAction=RunInstances")},
 		{"ec2:DeleteSecurityGroup", ec2ARN + "security-group/sg-1", keys(other)},
 		{"ec2:ModifyInstanceAttribute", ec2ARN + "instance/i-1", keys("aws:ResourceTag/" + demoTag + "=owned")},
+		{"ec2:ModifyInstanceAttribute", ec2ARN + "instance/i-1", keys("aws:ResourceTag/"+demoTag+"=owned", "ec2:Attribute=UserData")},
+		{"ec2:ModifyInstanceAttribute", ec2ARN + "instance/i-1", keys(other, "ec2:Attribute=SourceDestCheck")},
+		{"ec2:CreateRoute", ec2ARN + "route-table/rtb-1", keys(other)},
+		{"ec2:DeleteRoute", ec2ARN + "route-table/rtb-1", nil},
+		{"kms:Decrypt", kmsKey, nil},
+		{"kms:Decrypt", kmsKey, keys("kms:ViaService=secretsmanager.eu-west-1.amazonaws.com")},
+		{"kms:CreateGrant", kmsKey, keys("kms:ViaService=ec2.eu-west-1.amazonaws.com", "kms:GrantIsForAWSResource=false")},
+		{"kms:DescribeKey", kmsKey[:len(kmsKey)-1] + "c", keys("kms:ViaService=ec2.eu-west-1.amazonaws.com")},
 		{"ec2:RunInstances", ec2ARN + "instance/*", nil},
 		{"ec2:DeleteVolume", ec2ARN + "volume/vol-1", nil},
 		{"ec2:DetachVolume", ec2ARN + "volume/vol-1", nil},
@@ -214,6 +229,12 @@ func TestAddonsNeedTheirPlace(t *testing.T) {
 	}
 	if _, err := Leader(Options{Groups: []string{"workers"}, EBSCSI: true}); err != nil {
 		t.Error(err)
+	}
+	if _, err := Leader(Options{ClusterName: "demo", EBSKeys: []string{kmsKey}}); err == nil || !strings.Contains(err.Error(), "--ebs-csi") {
+		t.Errorf("a key without the driver: %v", err)
+	}
+	if _, err := Leader(Options{ClusterName: "demo", EBSCSI: true, EBSKeys: []string{"alias/x"}}); err == nil || !strings.Contains(err.Error(), "by its ARN") {
+		t.Errorf("an alias of a key: %v", err)
 	}
 	for _, o := range []Options{{Parameter: "/a", CloudController: true}, {Parameter: "/a", EBSCSI: true}} {
 		if _, err := Worker(o); err == nil || !strings.Contains(err.Error(), "--cloud-controller") {

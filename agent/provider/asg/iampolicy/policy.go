@@ -38,6 +38,9 @@ type Options struct {
 	// CloudController and EBSCSI add what cloud-provider-aws and the EBS CSI driver's controller
 	// need, where they run on the leader with its role.
 	CloudController, EBSCSI bool
+	// EBSKeys are the ARNs of KMS keys with which volumes of the EBS CSI driver are encrypted; those that
+	// are encrypted with AWS's own key need none.
+	EBSKeys []string
 }
 
 type policy struct {
@@ -128,7 +131,7 @@ func (p policy) withAddons(o Options) ([]byte, error) {
 		add = cloudController(o.Partition, o.ClusterName)
 	}
 	if o.EBSCSI {
-		add = append(add, ebsCSI(o.Partition)...)
+		add = append(add, ebsCSI(o.Partition, o.EBSKeys)...)
 	}
 	for _, s := range add {
 		s.Effect = "Allow"
@@ -198,9 +201,14 @@ func (o Options) literal(of string) error {
 	if o.Parameter != "" && !strings.HasPrefix(o.Parameter, "/") {
 		errs = append(errs, fmt.Errorf("%s: parameter %q: write its whole name, which begins with a slash, for example /clusters/demo/join", of, o.Parameter))
 	}
-	check("key", o.KeyARN, "write the key's whole ARN")
-	if o.KeyARN != "" && !keyForm.MatchString(o.KeyARN) {
-		errs = append(errs, fmt.Errorf("%s: key %q: a policy names a KMS key by its ARN (arn:aws:kms:eu-west-1:111111111111:key/...)", of, o.KeyARN))
+	if len(o.EBSKeys) > 0 && !o.EBSCSI {
+		errs = append(errs, fmt.Errorf("%s: --ebs-key-arn is of the EBS CSI driver's volumes: give --ebs-csi too, or leave it out", of))
+	}
+	for _, key := range append(slices.Clone(o.EBSKeys), o.KeyARN) {
+		check("key", key, "write the key's whole ARN")
+		if key != "" && !keyForm.MatchString(key) {
+			errs = append(errs, fmt.Errorf("%s: key %q: a policy names a KMS key by its ARN (arn:aws:kms:eu-west-1:111111111111:key/...)", of, key))
+		}
 	}
 	if o.Partition != "" && !slices.Contains([]string{"aws", "aws-cn", "aws-us-gov"}, o.Partition) {
 		errs = append(errs, fmt.Errorf("%s: partition %q: use aws, aws-cn or aws-us-gov", of, o.Partition))
