@@ -2,5 +2,5 @@
 // that scales itself: the scripts and Terraform modules of deploy/ and the pages
 // docs/quickstart-aws.md and docs/quickstart-openstack.md. It has tests only.
 //
-// It refuses to call anything executed that was only parsed: rows of the tables say which.
+// It refuses to call anything executed that was only parsed: README.md says which.
 package quickstart

@@ -222,7 +222,7 @@ func (d *workstation) linted(cloud, file string) {
 	}
 }
 
-// TestQuickstartAWS types docs/quickstart-aws.md from an empty account on; the page says
+// TestQuickstartAWS types docs/quickstart-aws.md from an empty account on; README.md says
 // what of it is executed.
 func TestQuickstartAWS(t *testing.T) {
 	lines := commands(t, "quickstart-aws.md")
@@ -240,7 +240,7 @@ func TestQuickstartAWS(t *testing.T) {
 		"scp autoscaler-agent-VERSION-linux-amd64.deb ubuntu@"+c.Account().Addresses[0].PublicIP+":agent.deb", "apt-get -o DPkg::Lock::Timeout=300 install -y ./agent.deb",
 		"autoscaler-agent leader-config --os ubuntu --cluster-name demo --endpoint 10.0.0.4:6443 ", "sh leader.sh",
 		"autoscaler-agent install --set AUTOSCALER_BOOTSTRAP_TOKENS=none --set AUTOSCALER_BOOTSTRAP_ATTEST_LISTEN=:6444 --set AUTOSCALER_BOOTSTRAP_ATTEST_ACCOUNT=123456789012 --set AUTOSCALER_BOOTSTRAP_ATTEST_ROLES=demo-worker",
-		"systemctl enable --now autoscaler-agent", "autoscaler-agent userdata render --attest 10.0.0.4:6444", "kubectl --kubeconfig /etc/kubernetes/admin.conf apply -f -", "autoscaler-agent status")
+		"systemctl enable --now autoscaler-agent", "autoscaler-agent userdata render --attest 10.0.0.4:6444", "kubectl apply -f -", "autoscaler-agent status")
 	d.leaderScript()
 	d.linted("aws", "worker.sh")
 	if data := d.read("worker.sh"); strings.Contains(data, "JOIN_TOKEN='") {
