@@ -106,9 +106,10 @@ e2e-ca-example: ## provider externalgrpc against Cluster Autoscaler's own exampl
 	cd $(CA)/cluster-autoscaler && $(GO) build -tags aws -o $(CURDIR)/bin/ca-example ./cloudprovider/externalgrpc/examples/external-grpc-cloud-provider-service
 	cd test && AUTOSCALER_TEST_CA_EXAMPLE=$(CURDIR)/bin/ca-example $(GO) test ./suite/provider -run TestClusterAutoscalersExample -count=1 -v -timeout 20m
 
-e2e-worker: ## a real worker: systemd containers run the generated user data whole, with real kubeadm, kubelet, containerd and cloud-init, and join a real control plane; instance store, Flatcar's layout (as root; 10 minutes of CPU and 2 for a Debian once, then 10 minutes)
+e2e-worker: ## a real worker: systemd containers run the generated user data whole, with real kubeadm, kubelet, containerd and cloud-init, and join a real control plane; instance store, Flatcar's layout; containerd 1.7 to 2.3 pull through a mirror (as root; 20 minutes of CPU and 2 for a Debian once, then 10 minutes)
 	sh test/suite/worker/install.sh
 	cd test && AUTOSCALER_TEST_WORKER=1 $(GO) test ./suite/worker -count=1 -v -timeout 40m
+	cd test && AUTOSCALER_TEST_WORKER=1 $(GO) test ./suite/script -run TestRegistryMirror -count=1 -v -timeout 40m
 
 e2e-versions: ## each minor of Kubernetes that user data is made for (KUBERNETES="1.30 1.36" for some): a worker with its kubelet and kubeadm joins a control plane of it, and one that is three minors newer (as root; 5 minutes of CPU a minor once, then 2 minutes a minor)
 	sh test/suite/worker/install.sh
