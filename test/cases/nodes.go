@@ -104,7 +104,7 @@ func (s *scene) end(ctx context.Context, name string) error {
 	if err := s.cloud.TerminateInstance(id); err != nil {
 		return err
 	}
-	return poll(ctx, name+" to go", func() (bool, error) {
+	return s.t.poll(ctx, name+" to go", func() (bool, error) {
 		_, err := s.t.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), ignoreNotFound(err)
 	})
@@ -126,7 +126,7 @@ func (s *scene) resize(ctx context.Context, group string, desired int) error {
 
 // launched waits until each group has the machines that it wants.
 func (s *scene) launched(ctx context.Context) error {
-	return poll(ctx, "the machines of the groups", func() (bool, error) {
+	return s.t.poll(ctx, "the machines of the groups", func() (bool, error) {
 		for _, g := range s.cloud.Groups() {
 			if g.Lifecycles()["InService"] < g.Desired {
 				return false, nil
@@ -240,7 +240,7 @@ func (s *scene) waiting(group string) []aws.Instance {
 // tainted waits until the node controller has taken the taint away that the API server gives
 // to each new Node; a Node that is to be NotReady keeps it.
 func (s *scene) tainted(ctx context.Context) error {
-	return poll(ctx, "the taints of new Nodes", func() (bool, error) {
+	return s.t.poll(ctx, "the taints of new Nodes", func() (bool, error) {
 		list, err := s.t.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err

@@ -218,7 +218,7 @@ func (s *scene) clear(ctx context.Context) error {
 	nodes := s.t.client.CoreV1().Nodes()
 	errs = append(errs, nodes.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
 		s.t.client.StorageV1().CSINodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
-	return errors.Join(append(errs, poll(ctx, "the case's objects to go", func() (bool, error) {
+	return errors.Join(append(errs, s.t.poll(ctx, "the case's objects to go", func() (bool, error) {
 		now := int64(0)
 		pods, err := s.t.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 		if err != nil {

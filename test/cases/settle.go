@@ -21,8 +21,6 @@ const (
 	quiet       = 500 * time.Millisecond
 	quietStale  = 3 * time.Second
 	quietUnmade = 8 * time.Second
-
-	patience = 2 * time.Minute
 )
 
 var triedNodes = regexp.MustCompile(`^0/(\d+) nodes are available`)
@@ -31,7 +29,7 @@ var triedNodes = regexp.MustCompile(`^0/(\d+) nodes are available`)
 // at each of them.
 func (s *scene) settle(ctx context.Context) error {
 	last, since := "", time.Now()
-	return poll(ctx, "the cluster to settle", func() (bool, error) {
+	return s.t.poll(ctx, "the cluster to settle", func() (bool, error) {
 		print, unmade, err := s.controllers(ctx)
 		if err != nil {
 			return false, err
@@ -134,7 +132,7 @@ func (s *scene) controllers(ctx context.Context) (print string, unmade bool, err
 // at these.
 func (s *scene) daemons(ctx context.Context) error {
 	last, since := "", time.Now()
-	return poll(ctx, "the pods of DaemonSets", func() (bool, error) {
+	return s.t.poll(ctx, "the pods of DaemonSets", func() (bool, error) {
 		sets, err := s.t.client.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
 		if err != nil || len(sets.Items) == 0 {
 			return err == nil, err
@@ -160,14 +158,14 @@ func (s *scene) daemons(ctx context.Context) error {
 }
 
 // poll asks until it is told yes.
-func poll(ctx context.Context, what string, done func() (bool, error)) error {
+func (t *Table) poll(ctx context.Context, what string, done func() (bool, error)) error {
 	began := time.Now()
 	for {
 		ok, err := done()
 		if ok {
 			return nil
 		}
-		if err == nil && time.Since(began) > patience {
+		if err == nil && time.Since(began) > t.patience {
 			err = errors.New("in vain")
 		}
 		if err != nil {

@@ -35,6 +35,7 @@ type Options struct {
 type Table struct {
 	dir, agent, kubeconfig string
 	progress               io.Writer
+	patience               time.Duration
 	cp                     *controlplane.ControlPlane
 	client                 kubernetes.Interface
 	dynamic                dynamic.Interface
@@ -58,7 +59,11 @@ func Open(ctx context.Context, o Options) (t *Table, err error) {
 		o.Progress = io.Discard
 	}
 	klog.SetLogger(klog.Logger{}) // client-go's lines about watches that end
-	t = &Table{dir: o.Dir, agent: o.Agent, progress: o.Progress}
+	patience, err := controlplane.Patience()
+	if err != nil {
+		return nil, err
+	}
+	t = &Table{dir: o.Dir, agent: o.Agent, progress: o.Progress, patience: patience}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.Close(context.WithoutCancel(ctx)))
@@ -141,7 +146,7 @@ func (t *Table) resource(o *unstructured.Unstructured) (dynamic.ResourceInterfac
 
 // command runs the agent's binary and returns both of its outputs.
 func (t *Table) command(ctx context.Context, env []string, args ...string) (out, log string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, t.agent, args...)
 	var stdout, stderr bytes.Buffer

@@ -26,6 +26,9 @@ where one does not end as it wants, 2 where a file cannot be played.
   go run ./cmd/case cases/cluster/a01-ds-limits-only.yaml
   go run ./cmd/case cases/cluster/*.yaml
 
+AUTOSCALER_TEST_PATIENCE (2m) is how long each part of the control plane may take to start,
+and each step of a case to come about.
+
 `)
 		flag.PrintDefaults()
 	}

@@ -20,9 +20,19 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// patience is how long each part may take to get ready. An idle machine needs 3 s;
-// 16 to 38 s were seen on a loaded one.
-const patience = 120 * time.Second
+// Patience is how long each part may take to get ready, and whoever uses the control plane waits for it to act: the duration in
+// AUTOSCALER_TEST_PATIENCE, else 120 s. An idle machine needs 3 s to get ready; 16 to 38 s were seen on a loaded one.
+func Patience() (time.Duration, error) {
+	set := os.Getenv("AUTOSCALER_TEST_PATIENCE")
+	if set == "" {
+		return 120 * time.Second, nil
+	}
+	d, err := time.ParseDuration(set)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("AUTOSCALER_TEST_PATIENCE=%q is no duration: write one such as 5m", set)
+	}
+	return d, nil
+}
 
 // Options of one control plane. The zero value is a kubeadm cluster with the
 // defaults of Kubernetes, on free ports, in a temporary directory.
@@ -61,6 +71,7 @@ type Options struct {
 	// wins over ours.
 	ExtraArgs map[string][]string
 
+	patience time.Duration
 	// pick chooses ports; tests of the retry choose a busy one.
 	pick func(n int) ([]int, error)
 }
@@ -100,6 +111,10 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 		opts.Bin = bin
 	}
 	opts.defaults()
+	var err error
+	if opts.patience, err = Patience(); err != nil {
+		return nil, err
+	}
 	for name := range opts.ExtraArgs {
 		if !slices.Contains(Parts(), name) {
 			return nil, fmt.Errorf("start control plane: extra arguments: no part %q: use one of %s", name, strings.Join(Parts(), ", "))
@@ -222,7 +237,7 @@ func (cp *ControlPlane) choosePorts() error {
 // layOut fixes the arguments of every part for all of its lives.
 func (cp *ControlPlane) layOut() {
 	for _, name := range Parts() {
-		p := &part{name: name, file: cp.bin.Path(name), log: cp.path("log/" + name + ".log"), note: cp.note}
+		p := &part{name: name, file: cp.bin.Path(name), log: cp.path("log/" + name + ".log"), note: cp.note, patience: cp.opts.patience}
 		switch name {
 		case Etcd:
 			p.args, p.url = cp.etcdArgs(), loopback(cp.ports.etcd)+"/health"
@@ -265,7 +280,7 @@ func (cp *ControlPlane) makeClients() error {
 
 // until repeats try until it succeeds.
 func (cp *ControlPlane) until(ctx context.Context, what string, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, cp.opts.patience)
 	defer cancel()
 	for {
 		err := try(ctx)

@@ -91,7 +91,7 @@ func (cp *ControlPlane) KillPart(name string) error {
 	if err != nil {
 		return err
 	}
-	return p.end(context.Background(), syscall.SIGKILL, patience)
+	return p.end(context.Background(), syscall.SIGKILL, cp.opts.patience)
 }
 
 // PausePart freezes a part (SIGSTOP): its connections stay open and nothing answers.

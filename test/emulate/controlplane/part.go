@@ -26,7 +26,9 @@ type part struct {
 	args []string
 	log  string // file
 	url  string // health
-	note func(format string, args ...any)
+
+	patience time.Duration
+	note     func(format string, args ...any)
 
 	mu       sync.Mutex
 	child    *child
@@ -210,7 +212,7 @@ func (p *part) ready(ctx context.Context) error {
 	p.mu.Lock()
 	c := p.child
 	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
 	// A process that ended must not be waited for through a question that hangs,
 	// for example because another program has its port.
