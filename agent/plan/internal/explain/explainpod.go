@@ -39,6 +39,7 @@ func (e *explainer) pod() {
 		}
 		if f.State == "nominated" {
 			f.Node = pod.Nominated
+			e.out.Verdicts = []decision.Verdict{{Rule: decision.RuleRoomOnNode, Why: e.out.Summary}}
 		}
 		return
 	}
@@ -87,8 +88,8 @@ func (e *explainer) terminalState(pod *cluster.Pod) (state, words string) {
 		return "daemon", "it belongs to one node (a static pod or a DaemonSet's): a machine is never bought for it; room for it is kept on every node that it would run on"
 	case pod.Gated:
 		return "gated", "it has scheduling gates: kube-scheduler does not look at it, and the agent buys no machine for it, before the controller that set the gates removes them"
-	case pod.Nominated != "":
-		return "nominated", fmt.Sprintf("the scheduler has nominated it for node %s and waits for pods of lower priority to leave: its room is kept there", pod.Nominated)
+	case pod.Nominated != "" && !slices.ContainsFunc(e.end.Snapshot.Pods, func(p cluster.Pod) bool { return p.Key == pod.Key && round.IsPending(&p) }):
+		return "nominated", round.NominatedWords(pod)
 	}
 	return "", ""
 }

@@ -76,8 +76,11 @@ func (w *State) indexUnbound() {
 }
 
 // IsPending tells a pod that waits for a place and that a machine could help.
-func IsPending(pod *cluster.Pod) bool {
-	return pod.Node == "" && pod.Nominated == "" && pod.Deleting.IsZero() && !pod.Finished && !pod.Gated && !pod.Mirror && !Daemon(pod)
+func IsPending(pod *cluster.Pod) bool { return pod.Nominated == "" && waits(pod) }
+
+// waits tells a pod that waits for a place, or for the one that it is nominated to.
+func waits(pod *cluster.Pod) bool {
+	return pod.Node == "" && pod.Deleting.IsZero() && !pod.Finished && !pod.Gated && !pod.Mirror && !Daemon(pod)
 }
 
 // Gather collects the pending pods by class: those that the scheduler called
@@ -88,6 +91,7 @@ func (w *State) Gather() {
 	for _, x := range w.Unbound.Waiting {
 		w.gatherPod(&w.Unbound.byClass[x.Class], &w.Snapshot.Pods[x.Pod])
 	}
+	w.holdNominated()
 	w.gatherMissing(w.Unbound.byClass)
 	if !w.Unbound.Sorted {
 		for i := range w.Demands {

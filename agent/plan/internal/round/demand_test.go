@@ -67,7 +67,9 @@ func TestGather(t *testing.T) {
 		"a pod":                       {one(func(*cluster.Pod) {}), a},
 		"a pod without a controller":  {func(l *ledger) { l.waiting("a", 0) }, a},
 		"it is bound":                 {one(func(p *cluster.Pod) { p.Node = "n-9" }), ""},
-		"it is nominated":             {one(func(p *cluster.Pod) { p.Nominated = "n-1" }), ""},
+		"it is nominated":             {one(func(p *cluster.Pod) { p.Nominated, p.Unschedulable = "n-1", 0 }), ""},
+		"to a node that is gone":      {one(func(p *cluster.Pod) { p.Nominated = "n-9" }), a},
+		"to a node that is too small": {one(func(p *cluster.Pod) { p.Nominated = "n-2" }), a},
 		"it is told to go":            {one(func(p *cluster.Pod) { p.Deleting = p.Created }), ""},
 		"it has ended":                {one(func(p *cluster.Pod) { p.Finished = true }), ""},
 		"it is gated":                 {one(func(p *cluster.Pod) { p.Gated = true }), ""},
@@ -137,6 +139,7 @@ func TestGather(t *testing.T) {
 		l := newLedger()
 		size := func(cpu int64) cluster.Resources { return cluster.Resources{MilliCPU: cpu, Pods: 1} }
 		l.s.Classes = []cluster.PodClass{{Requests: size(1)}, {Requests: size(2)}, {Priority: 1}, {Requests: size(1), NodeSelector: map[string]string{"a": "b"}}, {NotUnderstood: []string{"magic"}}}
+		l.s.Nodes[0].Allocatable = size(10)
 		c.change(l)
 		w := l.count()
 		w.Plan.Held, w.Plan.Wake = nil, time.Time{}

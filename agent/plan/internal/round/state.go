@@ -141,6 +141,7 @@ func (w *State) Expendable(pod *cluster.Pod) bool {
 // indexPods takes the room of nominated pods and of DaemonSet pods which are still to
 // come. That of the pods which are bound is taken already.
 func (w *State) indexPods() {
+	w.dropNominations()
 	w.indexUnbound()
 	for _, i := range w.Unbound.nominated {
 		pod := &w.Snapshot.Pods[i]
