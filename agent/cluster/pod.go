@@ -100,6 +100,7 @@ type Toleration struct {
 
 // Owner is the controller of a pod (ownerReference with controller: true).
 type Owner struct {
+	// Kind is a kind of Kubernetes itself, or that of a custom controller with its API group: Workflow.argoproj.io.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	UID  UID    `json:"uid"`
@@ -129,6 +130,11 @@ type Pod struct {
 	// Unstarted tells that a bound pod's phase is Pending: not all of its containers have been started. The Eviction API asks
 	// no PodDisruptionBudget about it.
 	Unstarted bool `json:"unstarted,omitempty"`
+	// Changed tells that the spec may have changed since the pod was made: it was resized in place, where it was.
+	Changed bool `json:"changed,omitempty"`
+	// Takes is one more than the class by which the pod takes room on its node, where its controller's template asks for more:
+	// the pod was resized in place, and the one that is made after it will be of Class. 0: Class.
+	Takes int32 `json:"takes,omitempty"`
 	// Wishes are what rare annotations of the pod ask for; nil: nothing. Never changed
 	// once it is handed out.
 	Wishes *PodWishes `json:"wishes,omitempty"`
@@ -186,6 +192,14 @@ func (p *Pod) Troubles() PodTrouble {
 		return PodTrouble{}
 	}
 	return *p.Trouble
+}
+
+// OnNode is the class by which the pod takes room on its node.
+func (p *Pod) OnNode() int {
+	if p.Takes > 0 {
+		return int(p.Takes) - 1
+	}
+	return p.Class
 }
 
 // Asked is what the pod wishes; the zero value where it wishes nothing.

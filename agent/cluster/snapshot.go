@@ -25,7 +25,9 @@ type Snapshot struct {
 	Pods        []Pod        `json:"pods,omitempty"`
 	DaemonSets  []DaemonSet  `json:"daemonSets,omitempty"`
 	Controllers []Controller `json:"controllers,omitempty"`
-	Budgets     []Budget     `json:"budgets,omitempty"`
+	// GoneControllers are those that were deleted while pods of theirs are still there.
+	GoneControllers []UID    `json:"goneControllers,omitempty"`
+	Budgets         []Budget `json:"budgets,omitempty"`
 	// Namespaces are those whose labels a term of some class may ask for.
 	Namespaces []Namespace `json:"namespaces,omitempty"`
 	// Outcomes are what became of the last Plan's actions.

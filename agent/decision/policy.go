@@ -151,6 +151,7 @@ type Policy struct {
 	MaxBulkSoftTaintCount       int                       `split_words:"true" default:"10" range:"0..100000" desc:"Most nodes of one round that the scheduler is told to avoid; 0: none."`
 	SkipNodesWithSystemPods     bool                      `split_words:"true" default:"true" desc:"Whether a pod of kube-system keeps its node, unless a budget or an annotation lets it go."`
 	SkipNodesWithLocalStorage   bool                      `split_words:"true" default:"true" desc:"Whether a pod with a local volume (emptyDir, hostPath) keeps its node."`
+	SkipNodesWithCustomPods     bool                      `envconfig:"SKIP_NODES_WITH_CUSTOM_CONTROLLER_PODS" default:"true" desc:"Whether a pod of a custom controller (a Workflow, a TaskRun, a runner) keeps its node."`
 	IgnoreDaemonSetsUtilization bool                      `envconfig:"IGNORE_DAEMONSETS_UTILIZATION" default:"false" desc:"Whether DaemonSet pods are left out of the share that is requested."`
 	OKTotalUnready              int                       `envconfig:"OK_TOTAL_UNREADY" default:"3" range:"0..1000000" desc:"So many unready nodes never stop scale-down."`
 	MaxTotalUnreadyPercent      int                       `split_words:"true" default:"45" range:"0..100" desc:"Share of unready nodes above which nothing is removed, in percent."`

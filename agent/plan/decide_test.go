@@ -16,7 +16,7 @@ func policy() decision.Policy {
 		BackoffInitial: 5 * time.Minute, BackoffMax: 30 * time.Minute, BackoffReset: 3 * time.Hour, ScaleDown: true, ScaleDownUnready: true, UtilizationThreshold: 0.5, GPUUtilizationThreshold: 0.5,
 		UnneededFor: 10 * time.Minute, UnreadyFor: 20 * time.Minute, DelayAfterAdd: 10 * time.Minute, DelayAfterFailure: 3 * time.Minute,
 		DelayAfterTaint: 5 * time.Second, MaxEmptyAtOnce: 10, MaxDrainAtOnce: 10, MaxPodEvictionTime: 2 * time.Minute, MaxGracefulTermination: 10 * time.Minute,
-		SkipNodesWithSystemPods: true, SkipNodesWithLocalStorage: true, OKTotalUnready: 3, MaxTotalUnreadyPercent: 45, EnforceMin: true, FreshFor: time.Minute, BurstHold: 15 * time.Second, RepairMaxSick: 20, ReplaceDrainTime: 15 * time.Minute, ReplaceSettleTime: 2 * time.Minute}
+		SkipNodesWithSystemPods: true, SkipNodesWithLocalStorage: true, SkipNodesWithCustomPods: true, OKTotalUnready: 3, MaxTotalUnreadyPercent: 45, EnforceMin: true, FreshFor: time.Minute, BurstHold: 15 * time.Second, RepairMaxSick: 20, ReplaceDrainTime: 15 * time.Minute, ReplaceSettleTime: 2 * time.Minute}
 }
 
 func TestBurstSmoke(t *testing.T) {

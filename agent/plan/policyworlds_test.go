@@ -171,6 +171,8 @@ func (w *teller) setPolicy(k, v string) bool {
 		w.p.MaxNodeProvisionTime = dur(v)
 	case "UnneededFor":
 		w.p.UnneededFor = dur(v)
+	case "SkipNodesWithCustomPods":
+		w.p.SkipNodesWithCustomPods = v == "true"
 	default:
 		return w.replacePolicy(k, v)
 	}

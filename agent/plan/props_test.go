@@ -42,7 +42,10 @@ func shuffled(t testing.TB, s cluster.Snapshot, r *rand.Rand) cluster.Snapshot {
 	}
 	s.Classes = classes
 	for pod := range s.AllPods() {
-		pod.Class = perm[pod.Class]
+		takes := pod.OnNode()
+		if pod.Class = perm[pod.Class]; pod.Takes > 0 {
+			pod.Takes = int32(perm[takes]) + 1
+		}
 	}
 	for i := range s.DaemonSets {
 		s.DaemonSets[i].Class = perm[s.DaemonSets[i].Class]

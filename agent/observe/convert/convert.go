@@ -10,6 +10,7 @@ import (
 	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -133,6 +134,7 @@ func Pod(p *corev1.Pod) cluster.Pod {
 		out.GracePeriod = cluster.Seconds(min(*g, math.MaxInt32))
 	}
 	if p.Spec.NodeName != "" && !out.Finished && !out.Mirror {
+		out.Changed = mayBeResized(p)
 		out.Unstarted = p.Status.Phase == corev1.PodPending
 		out.Unready = !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
@@ -183,7 +185,16 @@ func owner(ref *metav1.OwnerReference) *cluster.Owner {
 	if ref == nil {
 		return nil
 	}
-	return &cluster.Owner{Kind: ref.Kind, Name: ref.Name, UID: cluster.UID(ref.UID)}
+	return &cluster.Owner{Kind: ownerKind(ref), Name: ref.Name, UID: cluster.UID(ref.UID)}
+}
+
+// ownerKind tells the Job of Volcano from that of Kubernetes. A DaemonSet of any group makes one pod for each node.
+func ownerKind(ref *metav1.OwnerReference) string {
+	group, _, found := strings.Cut(ref.APIVersion, "/")
+	if !found || ref.Kind == "DaemonSet" || group == appsv1.GroupName || group == batchv1.GroupName {
+		return ref.Kind
+	}
+	return ref.Kind + "." + group
 }
 
 func localStorage(p *corev1.Pod) string {

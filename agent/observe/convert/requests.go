@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/resourcelist"
 )
 
 // podRequests is k8s.io/component-helpers/resource.PodRequests with the options
@@ -63,6 +66,30 @@ func requestsWith(pod *corev1.Pod, defaults corev1.ResourceList) corev1.Resource
 	addList(sum, pod.Spec.Overhead)
 	return sum
 }
+
+// sizeAlone keeps of a template what a pod of it requests of the resources that can be resized in place.
+func sizeAlone(t *corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	p := corev1.Pod{Spec: t.Spec}
+	Admit(&p, Admission{})
+	size := corev1.ResourceList{}
+	for name, q := range podRequests(&p) {
+		if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
+			size[name] = q
+		}
+	}
+	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: size}}}
+}
+
+// TemplateSize is what sizeAlone has kept; nothing where the controller makes no pods.
+func TemplateSize(t *corev1.PodTemplateSpec) (size cluster.Resources) {
+	if r := t.Spec.Resources; r != nil {
+		size = resourcelist.Resources(r.Requests)
+	}
+	return size
+}
+
+// mayBeResized tells a pod whose spec has changed since it was made. API servers before 1.33 do not count the changes.
+func mayBeResized(p *corev1.Pod) bool { return p.Spec.NodeName != "" && p.Generation != 1 }
 
 // podLevel tells a resource that can be requested for a pod as a whole.
 func podLevel(name corev1.ResourceName) bool {

@@ -46,14 +46,18 @@ func Strip(obj any) (any, error) {
 	case *corev1.Node:
 		stripNode(o)
 	case *appsv1.ReplicaSet:
-		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
+		size := corev1.PodTemplateSpec{}
+		if n := o.Spec.Replicas; n == nil || *n > 0 { // of a Deployment most have none
+			size = sizeAlone(&o.Spec.Template)
+		}
+		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = size, nil, nil, nil
 	case *appsv1.StatefulSet:
-		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
+		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = sizeAlone(&o.Spec.Template), nil, nil, nil
 		if o.Spec.VolumeClaimTemplates != nil {
 			o.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{} // that there are some is all that counts
 		}
 	case *batchv1.Job:
-		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = corev1.PodTemplateSpec{}, nil, nil, nil
+		o.Spec.Template, o.Spec.Selector, o.Labels, o.Annotations = sizeAlone(&o.Spec.Template), nil, nil, nil
 	case *appsv1.DaemonSet:
 		stripDaemonSet(o)
 	case *corev1.LimitRange:

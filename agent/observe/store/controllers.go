@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +17,7 @@ type controller struct {
 	kind    string
 	key     cluster.PodKey
 	desired int
+	counted int // pods in its status
 }
 
 func (s *Store) PutReplicaSet(rs *appsv1.ReplicaSet) Urgency {
@@ -28,7 +30,8 @@ func (s *Store) PutReplicaSet(rs *appsv1.ReplicaSet) Urgency {
 	if rs.DeletionTimestamp != nil {
 		desired = 0
 	}
-	return s.setController(cluster.UID(rs.UID), controller{"ReplicaSet", podKey(rs.Namespace, rs.Name), desired})
+	s.setTemplate(cluster.UID(rs.UID), &rs.Spec.Template)
+	return s.setController(cluster.UID(rs.UID), controller{"ReplicaSet", podKey(rs.Namespace, rs.Name), desired, int(rs.Status.Replicas)})
 }
 
 // PutStatefulSet counts a StatefulSet that creates its pods in parallel; an ordered one
@@ -40,7 +43,8 @@ func (s *Store) PutStatefulSet(set *appsv1.StatefulSet) Urgency {
 	if set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || set.DeletionTimestamp != nil || set.Spec.VolumeClaimTemplates != nil {
 		desired = 0
 	}
-	return s.setController(cluster.UID(set.UID), controller{"StatefulSet", podKey(set.Namespace, set.Name), desired})
+	s.setTemplate(cluster.UID(set.UID), &set.Spec.Template)
+	return s.setController(cluster.UID(set.UID), controller{"StatefulSet", podKey(set.Namespace, set.Name), desired, int(set.Status.Replicas)})
 }
 
 // PutJob counts a Job that is on its first pods. Once some have ended, the next ones
@@ -56,7 +60,8 @@ func (s *Store) PutJob(j *batchv1.Job) Urgency {
 		j.DeletionTimestamp != nil || len(st.Conditions) > 0 {
 		desired = 0
 	}
-	return s.setController(cluster.UID(j.UID), controller{"Job", podKey(j.Namespace, j.Name), desired})
+	s.setTemplate(cluster.UID(j.UID), &j.Spec.Template)
+	return s.setController(cluster.UID(j.UID), controller{"Job", podKey(j.Namespace, j.Name), desired, int(st.Active)})
 }
 
 func replicas(n *int32) int {
@@ -80,18 +85,36 @@ func (s *Store) setController(uid cluster.UID, m controller) Urgency {
 	return Never
 }
 
+// DeleteController forgets a controller. Pods of it that are still there are made by nobody any more.
 func (s *Store) DeleteController(uid cluster.UID) Urgency {
-	return s.setController(uid, controller{})
+	u := s.setController(uid, controller{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sizes, uid)
+	if s.podsByController[uid] != nil {
+		s.gone = append(slices.Clip(s.gone), uid) // a Snapshot has the list
+	}
+	return u
+}
+
+// forgetGone forgets a controller whose last pod is gone too.
+func (s *Store) forgetGone(uid cluster.UID) {
+	if i := slices.Index(s.gone, uid); i >= 0 {
+		s.gone = slices.Delete(slices.Clone(s.gone), i, i+1)
+	}
 }
 
 // updateMissing notes how many pods of a controller are still to be created, after a
-// change of the controller or of its pods.
+// change of the controller or of its pods. A controller whose status counts the pods that exist has
+// finished a pass without making more of them (a quota, an admission plug-in or a webhook refuses
+// them), and none are expected until it makes one. While it works its status is behind its pods.
 func (s *Store) updateMissing(uid cluster.UID) {
 	m, makes := s.controllers[uid]
 	if b := s.podsByController[uid]; makes && b != nil {
 		m.desired -= b.live
+		makes = m.counted != b.live
 	}
-	if makes && m.desired > 0 {
+	if m.counted = 0; makes && m.desired > 0 {
 		if s.incompleteControllers[uid] != m {
 			s.incompleteControllers[uid], s.lastMissing = m, nil
 		}

@@ -2,8 +2,10 @@ package store
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -25,6 +27,10 @@ type Objects struct {
 	DaemonSets     []*appsv1.DaemonSet
 	LimitRanges    []*corev1.LimitRange
 	RuntimeClasses []*nodev1.RuntimeClass
+	ReplicaSets    []*appsv1.ReplicaSet
+	StatefulSets   []*appsv1.StatefulSet
+	Jobs           []*batchv1.Job
+	Budgets        []*policyv1.PodDisruptionBudget
 }
 
 // FromObjects returns the Kubernetes half of the Snapshot that an Observer would make of
@@ -49,7 +55,11 @@ func FromObjects(objects Objects, schedulers ...string) cluster.Snapshot {
 	feed(objects.LimitRanges, s.PutLimitRange)
 	feed(objects.RuntimeClasses, s.PutRuntimeClass)
 	feedBy(s.StripDaemonSet, objects.DaemonSets, s.PutDaemonSet)
+	feed(objects.Budgets, s.PutBudget)
 	feed(objects.Pods, s.PutPod)
+	feed(objects.ReplicaSets, s.PutReplicaSet)
+	feed(objects.StatefulSets, s.PutStatefulSet)
+	feed(objects.Jobs, s.PutJob)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.contents()

@@ -26,14 +26,13 @@ func (s *Store) put(p *PodRow) Urgency {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.volumes.SetPod(row.Key, p.volumes, &class)
-	row.Class = s.intern(class)
+	s.setClass(&row, class)
 	if s.classes.rows[row.Class].TooLarge {
 		s.volumes.DeletePod(row.Key)
 	}
-	row.Budgets = s.budgetsOfClass[row.Class]
 	old, had := s.pod(row.Key, row.Node)
 	if had {
-		s.classes.release(old.Class)
+		s.releaseClass(&old)
 		if samePod(&old, &row) {
 			return Never
 		}
@@ -57,7 +56,7 @@ func (s *Store) put(p *PodRow) Urgency {
 			s.unschedulableSince = time.Now()
 		}
 		return Soon
-	case had && old.Node == row.Node && old.Deleting == row.Deleting && old.Class == row.Class && old.Gated == row.Gated &&
+	case had && old.Node == row.Node && old.Deleting == row.Deleting && old.Class == row.Class && old.Takes == row.Takes && old.Gated == row.Gated &&
 		old.Finished == row.Finished && old.UID == row.UID:
 		return Never
 	}
@@ -77,7 +76,7 @@ func (s *Store) pod(key cluster.PodKey, node cluster.NodeName) (cluster.Pod, boo
 
 // samePod compares two rows of one key.
 func samePod(a, b *cluster.Pod) bool {
-	return a.UID == b.UID && a.Class == b.Class && a.Node == b.Node && a.Nominated == b.Nominated &&
+	return a.UID == b.UID && a.Class == b.Class && a.Takes == b.Takes && a.Changed == b.Changed && a.Node == b.Node && a.Nominated == b.Nominated &&
 		a.Unschedulable == b.Unschedulable && a.Created == b.Created && a.Deleting == b.Deleting &&
 		(a.Owner == b.Owner || a.Owner != nil && b.Owner != nil && *a.Owner == *b.Owner) &&
 		a.Gated == b.Gated && a.Finished == b.Finished && a.Unready == b.Unready && a.Troubles() == b.Troubles() && a.Unstarted == b.Unstarted && a.Mirror == b.Mirror && a.DoNotDisrupt == b.DoNotDisrupt &&
@@ -101,7 +100,7 @@ func (s *Store) DeletePod(key cluster.PodKey, node cluster.NodeName) Urgency {
 		s.nodes.deletePod(key, old.Node)
 		s.volumesChanged(old.Node, old.Class)
 	}
-	s.classes.release(old.Class)
+	s.releaseClass(&old)
 	if old.Owner != nil && old.Owner.Kind == "Job" {
 		delete(s.controllers, old.Owner.UID) // the pod may have succeeded, and the status of the Job is updated later
 		s.updateMissing(old.Owner.UID)
@@ -136,6 +135,7 @@ func (s *Store) countOwned(p *cluster.Pod, by int) {
 	}
 	if b.pods += by; b.pods <= 0 {
 		delete(s.podsByController, p.Owner.UID)
+		s.forgetGone(p.Owner.UID)
 	}
 	if !p.Finished && p.Deleting.IsZero() {
 		b.live += by

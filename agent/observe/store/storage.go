@@ -77,18 +77,16 @@ func (s *Store) updateClasses(claims []string) Urgency {
 			if !ok {
 				continue
 			}
-			class := s.classes.rows[p.Class]
+			class, old := s.classes.rows[p.OnNode()], p
 			s.volumes.Complete(key, &class)
-			old := p.Class
-			p.Class = s.intern(class)
-			s.classes.release(old)
+			s.setClass(&p, class)
+			s.releaseClass(&old)
 			if s.classes.rows[p.Class].TooLarge {
 				s.volumes.DeletePod(key)
 			}
-			if p.Class == old {
+			if p.Class == old.Class && p.Takes == old.Takes {
 				continue
 			}
-			p.Budgets = s.budgetsOfClass[p.Class]
 			if p.Node != "" {
 				s.nodes.putPod(p)
 				s.updateVolumeLimits(p.Node)

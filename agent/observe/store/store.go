@@ -44,6 +44,9 @@ type Store struct {
 	controllers           map[cluster.UID]controller
 	podsByController      map[cluster.UID]*ownedPods
 	incompleteControllers map[cluster.UID]controller              // controllers with pods still to be created; desired counts these
+	gone                  []cluster.UID                           // controllers that were deleted while pods of theirs are there
+	sizes                 map[cluster.UID]templateSize            // of controllers, what their templates ask for
+	newSizes              map[cluster.UID]bool                    // controllers with pods whose sizes have changed since the last Snapshot
 	lastMissing           []cluster.Controller                    // the last result of missingPods; nil when it changed since
 	firstSeen             map[cluster.NodeName]template.FirstSeen // of nodes that were seen soon after they registered
 	selectors             map[string]budgetSelectors              // by namespace
@@ -62,6 +65,7 @@ func New(schedulers []string) *Store {
 		schedulers:            schedulers,
 		templates:             newTemplates(),
 		controllers:           map[cluster.UID]controller{},
+		sizes:                 map[cluster.UID]templateSize{},
 		podsByController:      map[cluster.UID]*ownedPods{},
 		incompleteControllers: map[cluster.UID]controller{},
 		firstSeen:             map[cluster.NodeName]template.FirstSeen{},
@@ -99,6 +103,7 @@ func (s *Store) TakeUnschedulableSince() time.Time {
 
 // contents is Snapshot for a caller that holds mu.
 func (s *Store) contents() cluster.Snapshot {
+	s.applyNewSizes()
 	nodes, pods := s.nodesAndPods()
 	return cluster.Snapshot{
 		Nodes:       nodes,
@@ -107,7 +112,9 @@ func (s *Store) contents() cluster.Snapshot {
 		DaemonSets:  s.daemonSets.snapshot(),
 		Budgets:     s.budgets.snapshot(),
 		Controllers: s.missingPods(),
-		Namespaces:  s.namespacesIfSelected(),
+
+		GoneControllers: s.gone,
+		Namespaces:      s.namespacesIfSelected(),
 	}
 }
 

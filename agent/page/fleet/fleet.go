@@ -162,7 +162,7 @@ func (m *Machine) fill(s *cluster.Snapshot, n *cluster.Node) {
 			}
 		}
 		if p.Class < len(s.Classes) {
-			r := &s.Classes[p.Class].Requests
+			r := &s.Classes[p.OnNode()].Requests
 			cpu, memory, gpus = cpu+r.MilliCPU, memory+r.Memory, gpus+accelerators(r)
 		}
 	}

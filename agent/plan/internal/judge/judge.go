@@ -237,7 +237,7 @@ func (j *model) putPods(i int, n *round.Node) {
 	}
 	for k := range n.Pods {
 		if p := &n.Pods[k]; !p.Finished {
-			j.sim.Put(p.Class, i, 1, !p.Deleting.IsZero())
+			j.sim.Put(p.OnNode(), i, 1, !p.Deleting.IsZero())
 		}
 	}
 }

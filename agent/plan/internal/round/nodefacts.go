@@ -126,9 +126,9 @@ func (w *State) FillFacts(f *nodeFacts, n *cluster.Node) {
 			takes, to, f.Expendable = 0, nil, true
 		}
 		if to != nil {
-			addRequests(to, &w.Snapshot.Classes[pod.Class].Requests, gpu)
+			addRequests(to, &w.Snapshot.Classes[pod.OnNode()].Requests, gpu)
 		}
-		w.Cache.Count.Add(pod.Class, takes)
+		w.Cache.Count.Add(pod.OnNode(), takes)
 		f.Timed = f.Timed || !pod.Deleting.IsZero() || pod.Wishes != nil && pod.Wishes.KeepFor > 0
 	}
 	f.Classes = w.Cache.Count.Take(nil)

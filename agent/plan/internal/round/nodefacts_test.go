@@ -234,7 +234,7 @@ func TestNewState(t *testing.T) {
 			{Volumes: volume("v")}, {Volumes: volume("w")},
 		}
 		for _, n := range l.s.Nodes {
-			n.Labels = map[string]string{"kubernetes.io/hostname": string(n.Name)}
+			n.Labels, n.Allocatable = map[string]string{"kubernetes.io/hostname": string(n.Name)}, cluster.Resources{Pods: 9}
 		}
 		c.change(l, l.s.Nodes[0])
 		w := l.count()

@@ -35,6 +35,18 @@ var blockers = []struct {
 	{"no controller", func(_ *Planner, pod *cluster.Pod) string {
 		return when(pod.Owner == nil && pod.SafeToEvict != "true", "has no controller to make it again")
 	}},
+	{"custom controller", func(w *Planner, pod *cluster.Pod) string {
+		if !w.Policy.SkipNodesWithCustomPods || pod.Owner == nil || slices.Contains(replicated, pod.Owner.Kind) || pod.SafeToEvict == "true" {
+			return ""
+		}
+		return fmt.Sprintf("is of %s %s, a custom controller that may not make it again", pod.Owner.Kind, pod.Owner.Name)
+	}},
+	{"controller is gone", func(w *Planner, pod *cluster.Pod) string {
+		if pod.Owner == nil || !slices.Contains(w.Snapshot.GoneControllers, pod.Owner.UID) || pod.SafeToEvict == "true" {
+			return ""
+		}
+		return fmt.Sprintf("is of %s %s, which is gone and does not make it again", pod.Owner.Kind, pod.Owner.Name)
+	}},
 	{"local storage", func(w *Planner, pod *cluster.Pod) string {
 		return when(w.Policy.SkipNodesWithLocalStorage && pod.LocalStorage != "" && pod.SafeToEvict != "true", "keeps data on the node in volume "+pod.LocalStorage)
 	}},
@@ -56,6 +68,9 @@ var blockers = []struct {
 		return when(len(c.NotUnderstood) > 0, "uses what this version does not judge: "+strings.Join(c.NotUnderstood, ", "))
 	}},
 }
+
+// replicated are the kinds of controllers that make a pod again which is evicted, as Cluster Autoscaler has them.
+var replicated = []string{"ReplicaSet", "StatefulSet", "Job", "ReplicationController"}
 
 // BlockerCompletion is the name of the reason why a pod that runs to its end is not evicted.
 const BlockerCompletion = "on-completion"
@@ -141,12 +156,14 @@ func (w *Planner) fillDrainPlan(c *round.DrainPlan, pods []cluster.Pod) {
 
 // podsToDrain is a node's drain plan as far as budgets are not asked.
 func (w *Planner) podsToDrain(n *round.Node) round.DrainPlan {
-	if !n.Facts.DrainKnown && !n.Facts.Timed {
+	changes := n.Facts.Timed || len(w.Snapshot.GoneControllers) > 0 // beside the node's pods
+	if !n.Facts.DrainKnown && !changes {
 		n.Facts.DrainKnown = true
 		w.fillDrainPlan(&n.Facts.Drain, round.Sorted(n.Pods))
 	}
 	c := n.Facts.Drain
-	if n.Facts.Timed {
+	if changes {
+		c = round.DrainPlan{}
 		w.fillDrainPlan(&c, round.Sorted(n.Pods))
 	}
 	return c

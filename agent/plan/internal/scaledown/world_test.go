@@ -33,7 +33,7 @@ func newWorld() *world {
 	w.p = decision.Policy{ScaleDown: true, ScaleDownUnready: true, UtilizationThreshold: 0.5, GPUUtilizationThreshold: 0.5, UnneededFor: 10 * time.Minute, UnreadyFor: 20 * time.Minute,
 		DelayAfterAdd: 10 * time.Minute, DelayAfterFailure: 3 * time.Minute, DelayAfterTaint: 5 * time.Second, MaxEmptyAtOnce: 10, MaxDrainAtOnce: 10, MaxPodEvictionTime: 2 * time.Minute,
 		MaxGracefulTermination: 10 * time.Minute, NodeDeletionDelayTimeout: 2 * time.Minute, ExpendablePodsCutoff: -10, MaxNodeProvisionTime: 15 * time.Minute, MaxNodeStartupTime: 15 * time.Minute,
-		SkipNodesWithSystemPods: true, SkipNodesWithLocalStorage: true, OKTotalUnready: 3, MaxTotalUnreadyPercent: 45, FreshFor: time.Minute, RepairMaxSick: 100, ReplaceDrainTime: 15 * time.Minute, ReplaceSettleTime: 2 * time.Minute}
+		SkipNodesWithSystemPods: true, SkipNodesWithLocalStorage: true, SkipNodesWithCustomPods: true, OKTotalUnready: 3, MaxTotalUnreadyPercent: 45, FreshFor: time.Minute, RepairMaxSick: 100, ReplaceDrainTime: 15 * time.Minute, ReplaceSettleTime: 2 * time.Minute}
 	w.s.Now = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 	w.s.Classes = []cluster.PodClass{{Namespace: "default", Requests: size(1)}}
 	return w
