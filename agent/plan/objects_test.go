@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -390,5 +389,3 @@ func FuzzObjects(f *testing.F) {
 		check(t, s, decision.Memory{}, p, a^b)
 	})
 }
-
-var _ = policyv1.PodDisruptionBudget{}
