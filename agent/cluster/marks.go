@@ -87,7 +87,7 @@ var Marks = []Mark{
 	{LabelNoLoadBalancer, "label of a Node", "writes", "the agent; an operator", "load balancers send nothing to the node; the agent sets it with its cordon, to the value autoscaler-agent, and takes only this value away", "D12"},
 	{LabelControlPlane, "label of a Node", "reads", "kubeadm", "the node is never touched", ""},
 	{LabelControlPlaneLegacy, "label of a Node", "reads", "an old kubeadm", "the node is never touched", ""},
-	{AnnotationSafeToEvict, "annotation of a Pod", "reads", "an operator", "false: the pod blocks the drain of its node; true: a missing controller, local storage or kube-system do not; on-completion: the pod is never evicted, and its node waits for its end; any other value blocks, and is warned of", "D6 D24"},
+	{AnnotationSafeToEvict, "annotation of a Pod", "reads", "an operator", "false: the pod blocks the drain of its node; true: a missing or custom controller, local storage or kube-system do not; on-completion: the pod is never evicted, and its node waits for its end; any other value blocks, and is warned of", "D6 D24"},
 	{AnnotationSafeVolumes, "annotation of a Pod", "reads", "an operator", "the local volumes that do not block the drain, with commas between; blanks do not count", "D6"},
 	{AnnotationDoNotDisrupt, "annotation of a Pod", "reads", "an operator", "true: the pod blocks the drain of its node; with a time, for that long after its creation", "D6"},
 	{AnnotationScaleUpDelay, "annotation of a Pod", "reads", "an operator", "no machine is bought for the pod until it is that old", "U15"},
