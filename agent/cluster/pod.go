@@ -138,7 +138,7 @@ type Pod struct {
 	// Wishes are what rare annotations of the pod ask for; nil: nothing. Never changed
 	// once it is handed out.
 	Wishes *PodWishes `json:"wishes,omitempty"`
-	// Trouble is what is wrong with the containers of a bound pod; nil: nothing is. Never changed once it is handed out.
+	// Trouble is what is wrong with a bound pod; nil: nothing is. Never changed once it is handed out.
 	Trouble *PodTrouble `json:"trouble,omitempty"`
 	Created Moment      `json:"created"`
 	// Unschedulable is when the scheduler set PodScheduled=False with reason
@@ -176,8 +176,10 @@ type PodWishes struct {
 	Daemon bool `json:"daemon,omitempty"`
 }
 
-// PodTrouble is what the kubelet tells of the containers of a pod that do not run, or have not run on.
+// PodTrouble is what the kubelet tells of a pod that is not Ready, or of which containers do not run, or have not run on.
 type PodTrouble struct {
+	// Since is since when a pod has not been Ready, as far as its Ready condition tells that.
+	Since Moment `json:"since,omitzero"`
 	// Waiting is the reason for which a container cannot be started, in the kubelet's words (CrashLoopBackOff, ImagePullBackOff);
 	// empty: all of them run, or are being started for the first time.
 	Waiting string `json:"waiting,omitempty"`

@@ -27,7 +27,7 @@ const (
 	EvidenceElsewhere = "somebody else replaces the machines of the group, or may"
 	EvidenceClosed    = "no disruption budget lets a node go now"
 	EvidenceUnproven  = "no machine of the source has proven it"
-	EvidenceTrouble   = "a pod on a machine of the source cannot be started, or was started again a short time ago"
+	EvidenceTrouble   = "a pod on a machine of the source is not Ready or was started again a short time ago, and pods of its controller are well elsewhere"
 	EvidenceNone      = "none of these"
 )
 
@@ -48,7 +48,7 @@ var RolloutStates = []RolloutRow{
 	{EvidenceClosed, RolloutWaiting, RuleDisruption, "no further node goes", "the next window"},
 	{EvidenceUnproven, RolloutTrial, RuleCanary, "one node goes, and its machine is kept, until a machine of the source has had Ready pods for AUTOSCALER_SCALING_REPLACE_SETTLE_TIME", "proof, or a failure"},
 	{EvidenceTrouble, RolloutWaiting, RuleCanary, "no further node goes", "the pod has run on for AUTOSCALER_SCALING_REPLACE_SETTLE_TIME, or it is a failure"},
-	{EvidenceNone, RolloutRolling, "", "nodes go as the budgets let them", "nothing is left to be replaced"},
+	{EvidenceNone, RolloutRolling, "", "nodes go as the budgets let them, at once half as many as machines of the source have pods", "nothing is left to be replaced"},
 }
 
 // Rollout is how one node group stands whose nodes are replaced.

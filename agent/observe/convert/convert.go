@@ -151,9 +151,14 @@ func Pod(p *corev1.Pod) cluster.Pod {
 	return out
 }
 
-// trouble sums up what the containers of a pod tell that do not run, or have been started again.
+// trouble sums up since when a pod is not Ready, and what its containers tell that do not run, or have been started again.
 func trouble(status *corev1.PodStatus) *cluster.PodTrouble {
 	var out cluster.PodTrouble
+	for i := range status.Conditions {
+		if c := &status.Conditions[i]; c.Type == corev1.PodReady && c.Status != corev1.ConditionTrue {
+			out.Since = cluster.At(c.LastTransitionTime.Time)
+		}
+	}
 	for _, list := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
 		for i := range list {
 			s := &list[i]

@@ -19,6 +19,7 @@ func TestPodHealth(t *testing.T) {
 	waits := func(reason string) []corev1.ContainerStatus {
 		return []corev1.ContainerStatus{{Name: "well"}, {Name: "c", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "m"}}}}
 	}
+	since := cluster.At(time.Unix(1, 0))
 	restarted := waits("CrashLoopBackOff")
 	restarted[0].RestartCount, restarted[0].LastTerminationState.Terminated = 2, &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: metav1.Unix(100, 0), Message: "m"}
 	restarted[1].RestartCount, restarted[1].LastTerminationState.Terminated = 5, &corev1.ContainerStateTerminated{FinishedAt: metav1.Unix(90, 0), ContainerID: "c"}
@@ -30,16 +31,16 @@ func TestPodHealth(t *testing.T) {
 		trouble cluster.PodTrouble
 	}{
 		{"Ready", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionTrue)}, false, cluster.PodTrouble{}},
-		{"not Ready", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionFalse)}, true, cluster.PodTrouble{}},
+		{"not Ready", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionFalse)}, true, cluster.PodTrouble{Since: since}},
 		{"no condition yet", "n", corev1.PodStatus{Phase: corev1.PodPending}, true, cluster.PodTrouble{}},
-		{"crashes", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionFalse), ContainerStatuses: waits("CrashLoopBackOff")}, true, cluster.PodTrouble{Waiting: "CrashLoopBackOff"}},
+		{"crashes", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionFalse), ContainerStatuses: waits("CrashLoopBackOff")}, true, cluster.PodTrouble{Since: since, Waiting: "CrashLoopBackOff"}},
 		{"its init container crashes", "n", corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: waits("CrashLoopBackOff")}, true, cluster.PodTrouble{Waiting: "CrashLoopBackOff"}},
 		{"waits for its image", "n", corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waits("ImagePullBackOff")}, true, cluster.PodTrouble{Waiting: "ImagePullBackOff"}},
 		{"is given a reason that is not known yet", "n", corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waits("SomethingNew")}, true, cluster.PodTrouble{Waiting: "SomethingNew"}},
 		{"is created", "n", corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waits("ContainerCreating")}, true, cluster.PodTrouble{}},
 		{"waits for its init containers", "n", corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waits("PodInitializing")}, true, cluster.PodTrouble{}},
 		{"has been started again", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionTrue), ContainerStatuses: restarted[:1]}, false, cluster.PodTrouble{Restarts: 2, RestartedAt: cluster.At(time.Unix(100, 0))}},
-		{"two containers have been started again", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionFalse), ContainerStatuses: restarted}, true, cluster.PodTrouble{Waiting: "CrashLoopBackOff", Restarts: 7, RestartedAt: cluster.At(time.Unix(100, 0))}},
+		{"two containers have been started again", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionFalse), ContainerStatuses: restarted}, true, cluster.PodTrouble{Since: since, Waiting: "CrashLoopBackOff", Restarts: 7, RestartedAt: cluster.At(time.Unix(100, 0))}},
 		{"not bound", "", corev1.PodStatus{Phase: corev1.PodPending}, false, cluster.PodTrouble{}},
 		{"finished", "n", corev1.PodStatus{Phase: corev1.PodSucceeded, Conditions: condition(corev1.ConditionFalse)}, false, cluster.PodTrouble{}},
 	} {

@@ -177,7 +177,11 @@ func stripPod(p *corev1.Pod) {
 			c.Message = ""
 			st.Conditions = append(st.Conditions, c)
 		case corev1.PodReady:
-			st.Conditions = append(st.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
+			kept := corev1.PodCondition{Type: c.Type, Status: c.Status}
+			if c.Status != corev1.ConditionTrue {
+				kept.LastTransitionTime = c.LastTransitionTime
+			}
+			st.Conditions = append(st.Conditions, kept)
 		}
 	}
 	st.ContainerStatuses = resizeStatus(p.Status.ContainerStatuses)

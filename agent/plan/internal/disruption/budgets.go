@@ -32,7 +32,7 @@ func (r *Round) Hold(i int, why Reason) (rule, words string) {
 	if rule, words := r.suspended(n.Group); rule != "" && (why.Rule == decision.RuleDrifted || why.Rule == decision.RuleExpired) {
 		return rule, why.Why + "; it stays: " + words
 	}
-	if words := r.waitsForSource(i); words != "" {
+	if words := r.waitsForSource(i, why); words != "" {
 		return decision.RuleCanary, why.Why + "; it waits: " + words
 	}
 	if words := r.Full(i, why.Name); words != "" {

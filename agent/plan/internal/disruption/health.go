@@ -65,14 +65,15 @@ func (r *Round) ill(pod *cluster.Pod) bool {
 
 // ails says what is wrong with a pod for long enough to be evidence; empty: nothing.
 func (r *Round) ails(pod *cluster.Pod, n *round.Node) string {
-	t, since := pod.Troubles(), startable(pod, n)
+	t := pod.Troubles()
+	since := round.Later(startable(pod, n), t.Since.Time())
 	switch {
 	case t.Waiting != "" && t.Restarts >= loops:
 		return fmt.Sprintf("waits in %s after %d restarts", t.Waiting, t.Restarts)
 	case t.Waiting != "" && r.Reached(since.Add(failsAfter)):
-		return fmt.Sprintf("waits in %s %s after it could start", t.Waiting, failsAfter)
+		return fmt.Sprintf("waits in %s since %s", t.Waiting, round.Stamp(since))
 	case pod.Unready && r.Reached(since.Add(r.Startup(n))):
-		return fmt.Sprintf("is not Ready %s after it could start", r.Startup(n))
+		return "is not Ready since " + round.Stamp(since)
 	}
 	return ""
 }
@@ -158,23 +159,27 @@ func (r *Round) pods(x *rollout) (bad, wait finding) {
 			if words := r.evidence(n, pod, key, p); words != "" {
 				return finding{n.Name, fmt.Sprintf("pod %s on node %s, a machine of the source, %s, and its siblings on other machines are well", pod.Key, n.Name, words)}, wait
 			}
-			if pod.Troubles().Waiting != "" || r.restarted(pod, r.Policy.ReplaceSettleTime) {
-				if until := pod.Troubles().RestartedAt.Time().Add(r.Policy.ReplaceSettleTime); pod.Troubles().Restarts > 0 {
-					r.WakeAt(until)
-				}
-				wait = finding{n.Name, fmt.Sprintf("pod %s on node %s, a machine of the source, does not run on (%s)", pod.Key, n.Name, r.troubleWords(pod))}
+			if words := r.troubleWords(pod); words != "" {
+				wait = finding{n.Name, fmt.Sprintf("pod %s on node %s, a machine of the source, %s", pod.Key, n.Name, words)}
 			}
 		}
 	}
 	return bad, wait
 }
 
+// troubleWords say why no further node goes while a pod is as it is; empty: nothing is wrong with it.
 func (r *Round) troubleWords(pod *cluster.Pod) string {
 	t := pod.Troubles()
-	if t.Waiting != "" {
-		return t.Waiting
+	switch again := t.RestartedAt.Time(); {
+	case t.Waiting != "":
+		return "waits in " + t.Waiting
+	case pod.Unready:
+		return "is not Ready yet"
+	case r.restarted(pod, r.Policy.ReplaceSettleTime):
+		r.WakeAt(again.Add(r.Policy.ReplaceSettleTime))
+		return "has not run on: it was started again after " + round.Stamp(again)
 	}
-	return "it was started again after " + round.Stamp(t.RestartedAt.Time())
+	return ""
 }
 
 // evidence says what a pod shows that half of the pods of its program on the node show too, or of which most pods that have run for

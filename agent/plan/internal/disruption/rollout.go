@@ -299,7 +299,7 @@ func (r *Round) Unproven(n *round.Node) string {
 
 // waitsForSource says why a node is not replaced before the machines of its group's present source have proven themselves;
 // empty: they have, or the node is the one that makes room for the first.
-func (r *Round) waitsForSource(i int) string {
+func (r *Round) waitsForSource(i int, why Reason) string {
 	n := &r.Nodes[i]
 	g := &r.groups[n.Group]
 	x := g.rollout
@@ -308,12 +308,35 @@ func (r *Round) waitsForSource(i int) string {
 		return ""
 	case x.halt.Why != "":
 		return fmt.Sprintf("the rollout of source %s of its group is halted [%s]", x.digest, decision.RuleHalted)
-	case x.proven():
+	case x.proven() && (why.Rule != decision.RuleDrifted || !x.under):
+		return ""
+	case x.proven() && x.wait.words != "":
 		return x.wait.words
+	case x.proven():
+		return r.ramp(i, x)
 	case g.taken:
 		return fmt.Sprintf("another node of the group goes first, for the first machine of source %s", x.digest)
 	case x.drained != "":
 		return fmt.Sprintf("node %s is being drained, and no machine of source %s has proven itself yet", x.drained, x.digest)
 	}
 	return cmp.Or(x.trial.words, x.wait.words)
+}
+
+// ramp says why a node waits although its source is proven: half as many nodes go at once as machines of the source have pods, and at
+// least one, so that a fault that shows on few of them meets few. Empty: it need not wait.
+func (r *Round) ramp(i int, x *rollout) string {
+	r.count()
+	most, now := 0, 0
+	for _, k := range r.groups[r.Nodes[i].Group].members {
+		switch _, fresh := slices.BinarySearch(x.fresh, k); {
+		case fresh && r.Nodes[k].State == round.StateReady && len(r.working(&r.Nodes[k])) > 0:
+			most++
+		case !fresh && k != i && r.down[k] == going:
+			now++
+		}
+	}
+	if now < max((most+1)/2, 1) {
+		return ""
+	}
+	return fmt.Sprintf("half as many nodes go at once as machines of source %s have pods: %d of %d", x.digest, now, most)
 }

@@ -108,12 +108,12 @@ func TestTrial(t *testing.T) {
 			x.ReadySince = w.s.Now.Add(-4 * time.Minute)
 		},
 			"pod default/x-0 on node x, the first machine of the source, is not Ready yet"},
-		"an image cannot be pulled":         {func(w *world, x *cluster.Node) { w.fails(x, "ImagePullBackOff", 5*time.Minute) }, "halted: pod default/x-0 on node x, a machine of the source, waits in ImagePullBackOff 5m0s after it could start, and its siblings on other machines are well"},
+		"an image cannot be pulled":         {func(w *world, x *cluster.Node) { w.fails(x, "ImagePullBackOff", 5*time.Minute) }, "halted: pod default/x-0 on node x, a machine of the source, waits in ImagePullBackOff since 2026-01-05T07:55:00Z, and its siblings on other machines are well"},
 		"an image cannot be pulled for now": {func(w *world, x *cluster.Node) { w.fails(x, "ImagePullBackOff", 4*time.Minute) }, "pod default/x-0 on node x, the first machine of the source, is not Ready yet"},
-		"a failure of another name":         {func(w *world, x *cluster.Node) { w.fails(x, "RunContainerError", 5*time.Minute) }, "halted: pod default/x-0 on node x, a machine of the source, waits in RunContainerError 5m0s after it could start, and its siblings on other machines are well"},
+		"a failure of another name":         {func(w *world, x *cluster.Node) { w.fails(x, "RunContainerError", 5*time.Minute) }, "halted: pod default/x-0 on node x, a machine of the source, waits in RunContainerError since 2026-01-05T07:55:00Z, and its siblings on other machines are well"},
 		"a pod ends and runs on": {func(w *world, x *cluster.Node) { w.well(w.s.Nodes[0]); w.restarts(x, 2, 10*time.Minute) },
 			"halted: pod default/x-0 on node x, a machine of the source, was started again 2 times, as most pods of its controller that have run for as long on machines of the source, and its siblings on other machines are well"},
-		"a pod ended once":           {func(w *world, x *cluster.Node) { w.well(w.s.Nodes[0]); w.restarts(x, 1, time.Minute) }, "pod default/x-0 on node x, a machine of the source, does not run on (it was started again after 2026-01-05T07:59:00Z)"},
+		"a pod ended once":           {func(w *world, x *cluster.Node) { w.well(w.s.Nodes[0]); w.restarts(x, 1, time.Minute) }, "pod default/x-0 on node x, a machine of the source, has not run on: it was started again after 2026-01-05T07:59:00Z"},
 		"a pod ended once, long ago": {func(w *world, x *cluster.Node) { w.well(w.s.Nodes[0]); w.restarts(x, 1, 30*time.Minute) }, decision.RolloutRolling},
 		"two pods ended once": {func(w *world, x *cluster.Node) {
 			w.well(w.s.Nodes[0])
@@ -139,7 +139,7 @@ func TestTrial(t *testing.T) {
 			x.Ready = cluster.StatusFalse
 			w.join(w.g(), "y", time.Hour, "new").Ready = cluster.StatusFalse
 		}, "halted: node y, a machine of the source, is not Ready 15m0s after it joined; 2 in a row did not come"},
-		"a proven source, and a pod of its has trouble": {func(w *world, x *cluster.Node) { proven(w); w.fails(x, "ErrImagePull", time.Minute) }, "pod default/x-0 on node x, a machine of the source, does not run on (ErrImagePull)"},
+		"a proven source, and a pod of its has trouble": {func(w *world, x *cluster.Node) { proven(w); w.fails(x, "ErrImagePull", time.Minute) }, "pod default/x-0 on node x, a machine of the source, waits in ErrImagePull"},
 		"a pod crashed, and has ended":                  {func(w *world, x *cluster.Node) { w.crash(x).Finished = true }, decision.RolloutTrial},
 		"a pod crashes, and is deleted":                 {func(w *world, x *cluster.Node) { w.crash(x).Deleting = cluster.At(w.s.Now) }, decision.RolloutTrial},
 		"a pod without a controller crashes":            {func(w *world, x *cluster.Node) { w.crash(x).Owner = nil }, decision.RolloutTrial},
@@ -185,7 +185,7 @@ func TestTrial(t *testing.T) {
 			w.well(n)
 			w.s.Nodes = append(w.s.Nodes, n)
 		}, crashes},
-		"a pod is not Ready in its time": {func(w *world, x *cluster.Node) { w.crash(x).Trouble = nil }, "halted: pod default/x-0 on node x, a machine of the source, is not Ready 15m0s after it could start, and its siblings on other machines are well"},
+		"a pod is not Ready in its time": {func(w *world, x *cluster.Node) { w.crash(x).Trouble = nil }, "halted: pod default/x-0 on node x, a machine of the source, is not Ready since 2026-01-05T07:00:00Z, and its siblings on other machines are well"},
 		"it waited before the machine was Ready": {func(w *world, x *cluster.Node) {
 			w.crash(x).Trouble = nil
 			x.ReadySince = w.s.Now.Add(-14 * time.Minute)
@@ -335,9 +335,19 @@ func TestOneGoesFirst(t *testing.T) {
 	}
 	w.well(w.s.Nodes[3])
 	d := w.begin()
-	d.Add(0)
 	if rule, words := d.Hold(2, d.Reason(2)); rule != "" {
 		t.Errorf("the source is proven, and w-002 is held by [%s] %s", rule, words)
+	}
+	d.Add(0)
+	if rule, words := d.Hold(2, d.Reason(2)); rule != decision.RuleCanary || !strings.Contains(words, ": 1 of 1") {
+		t.Errorf("one machine has pods, and beside w-000 w-002 is held by [%s] %s", rule, words)
+	}
+	w.well(w.join(w.g(), "y", time.Hour, "new"))
+	w.well(w.join(w.g(), "z", time.Hour, "new"))
+	d = w.begin()
+	d.Add(0)
+	if rule, words := d.Hold(2, d.Reason(2)); rule != "" {
+		t.Errorf("three machines have pods, and beside w-000 w-002 is held by [%s] %s", rule, words)
 	}
 }
 
