@@ -80,7 +80,7 @@ func (r *reader) section(at string, v any, name string, read Section, f *File) {
 	f.Clouds[name] = text
 }
 
-// marks judges the labels of a section, wherever they are: a provider package knows nothing of
+// marks judges the labels and taints of a section, wherever they are: a provider package knows nothing of
 // the API server's rules.
 func (r *reader) marks(at string, v any) {
 	switch v := v.(type) {
@@ -90,11 +90,19 @@ func (r *reader) marks(at string, v any) {
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			if labels, ok := v[key].(map[string]any); ok && key == "labels" {
-				r.labels(join(at, key), labels)
-			} else {
-				r.marks(join(at, key), v[key])
+			switch v[key].(type) {
+			case map[string]any:
+				if key == "labels" {
+					r.nodeLabels(join(at, key), v[key])
+					continue
+				}
+			case []any:
+				if key == "taints" {
+					r.taints(join(at, key), v[key])
+					continue
+				}
 			}
+			r.marks(join(at, key), v[key])
 		}
 	}
 }
@@ -195,8 +203,8 @@ func (r *reader) options(at string, v any, o *cluster.Options) {
 				o.Drift = &yes
 			}
 		},
-		"maxNodeAge":  func(at string, v any) { o.MaxNodeAge = r.duration(at, v) },
-		"repairAfter": func(at string, v any) { o.RepairAfter = r.duration(at, v) },
+		"maxNodeAge":  func(at string, v any) { o.MaxNodeAge = r.neverOr(at, v, time.Hour) },
+		"repairAfter": func(at string, v any) { o.RepairAfter = r.neverOr(at, v, time.Minute) },
 		"disruptionBudgets": func(at string, v any) {
 			if text, ok := r.text(at, v); ok {
 				list, err := schedule.Parse(text)
@@ -210,21 +218,19 @@ func (r *reader) options(at string, v any, o *cluster.Options) {
 
 func (r *reader) template(at string, v any) (t Template) {
 	r.object(at, v, fields{
-		"labels": func(at string, v any) { t.Labels = r.labels(at, v) },
-		"taints": func(at string, v any) {
-			r.each(at, v, func(at string, v any) {
-				if s, ok := r.text(at, v); ok {
-					t.Taints = append(t.Taints, r.taint(at, s))
-				}
-			})
-		},
+		"labels": func(at string, v any) { t.Labels = r.nodeLabels(at, v) },
+		"taints": func(at string, v any) { t.Taints = r.taints(at, v) },
 		"capacity": func(at string, v any) {
 			t.Capacity = map[string]int64{}
 			r.entries(at, v, func(at, name string, v any) {
 				if !r.resource(at, name) {
 					return
 				}
-				if n, ok := r.quantity(at, name, v); ok {
+				n, ok := r.quantity(at, name, v)
+				if ok && n == 0 && slices.Contains([]string{"cpu", "memory", "pods"}, name) {
+					r.bad(at, "no machine is without %s: write how much it has, or leave the line out", name)
+				}
+				if ok {
 					t.Capacity[name] = n
 				}
 			})
@@ -244,13 +250,34 @@ func (r *reader) labels(at string, v any) map[string]string {
 	return out
 }
 
-// taint reads kubectl's form, key=value:Effect or key:Effect.
-func (r *reader) taint(at, s string) cluster.Taint {
-	t, err := nodespec.ParseTaint(s)
-	if err != nil {
-		r.bad(at, "%v", err)
+// hostname is the label by which every machine is another one.
+const hostname = "kubernetes.io/hostname"
+
+// nodeLabels reads the labels of all nodes of a group.
+func (r *reader) nodeLabels(at string, v any) map[string]string {
+	out := r.labels(at, v)
+	if _, there := out[hostname]; there {
+		r.bad(join(at, hostname), "every machine has a value of its own: leave it out")
 	}
-	return t
+	return out
+}
+
+// taints reads a list in kubectl's form, key=value:Effect or key:Effect.
+func (r *reader) taints(at string, v any) (out []cluster.Taint) {
+	r.each(at, v, func(at string, v any) {
+		s, ok := r.text(at, v)
+		if !ok {
+			return
+		}
+		t, err := nodespec.ParseTaint(s)
+		if err != nil {
+			r.bad(at, "%v", err)
+		} else if slices.ContainsFunc(out, func(o cluster.Taint) bool { return o.Key == t.Key && o.Effect == t.Effect }) {
+			r.bad(at, "a second taint %s with the effect %s: a Node has one, keep one", t.Key, t.Effect)
+		}
+		out = append(out, t)
+	})
+	return out
 }
 
 func (r *reader) headroom(at string, v any) (h Headroom) {
@@ -264,10 +291,14 @@ func (r *reader) headroom(at string, v any) (h Headroom) {
 		}
 	}
 	r.object(at, v, fields{
-		"name":         func(at string, v any) { h.Name, _ = r.text(at, v) },
-		"cpu":          amount(&total.MilliCPU, "cpu"),
-		"memory":       amount(&total.Memory, "memory"),
-		"pods":         func(at string, v any) { forms["pods"] = true; r.pods(at, v, &h) },
+		"name":   func(at string, v any) { h.Name, _ = r.text(at, v) },
+		"cpu":    amount(&total.MilliCPU, "cpu"),
+		"memory": amount(&total.Memory, "memory"),
+		"pods": func(at string, v any) {
+			if forms["pods"] = true; !forms["amounts"] { // what is said in two ways is told below
+				r.pods(at, v, &h)
+			}
+		},
 		"nodes":        func(at string, v any) { forms["nodes"] = true; r.nodes(at, v, &h) },
 		"nodeSelector": func(at string, v any) { h.Piece.NodeSelector = r.labels(at, v) },
 		"tolerations": func(at string, v any) {
@@ -305,6 +336,7 @@ func (r *reader) count(at string, v any) int {
 }
 
 func (r *reader) pods(at string, v any, h *Headroom) {
+	sized, before := int64(0), len(r.errs) // sized of extended resources
 	r.entries(at, v, func(at, key string, v any) {
 		switch key {
 		case "count":
@@ -326,11 +358,15 @@ func (r *reader) pods(at string, v any, h *Headroom) {
 			if h.Piece.Requests.Extended == nil {
 				h.Piece.Requests.Extended = map[string]int64{}
 			}
-			h.Piece.Requests.Extended[key], _ = r.quantity(at, key, v)
+			n, _ := r.quantity(at, key, v)
+			h.Piece.Requests.Extended[key], sized = n, sized+n
 		}
 	})
 	if h.Count == 0 && !r.wrongAt(at+".count") {
 		r.bad(at+".count", "say how many pods")
+	}
+	if ask := h.Piece.Requests; len(r.errs) == before && ask.MilliCPU+ask.Memory+ask.EphemeralStorage+sized == 0 {
+		r.bad(at, "say how large one pod is, for example {count: 3, cpu: 500m, memory: 1Gi}: pods of no size need no room")
 	}
 }
 

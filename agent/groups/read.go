@@ -144,7 +144,11 @@ func (r *reader) text(at string, v any) (string, bool) {
 	case json.Number:
 		return v.String(), true
 	}
-	r.bad(at, "write a text, not %s", kind(v))
+	if _, boolean := v.(bool); boolean {
+		r.bad(at, "write a text, not %s: YAML reads n, no and off as false, y, yes and on as true, where no quotes are around them", kind(v))
+	} else {
+		r.bad(at, "write a text, not %s", kind(v))
+	}
 	return "", false
 }
 
@@ -188,6 +192,15 @@ func (r *reader) duration(at string, v any) *time.Duration {
 	}
 	r.bad(at, "%s is no time: write for example 90s, 10m or 1h30m", kind(v))
 	return nil
+}
+
+// neverOr reads a time of least or more; zero switches off what it is for.
+func (r *reader) neverOr(at string, v any, least time.Duration) *time.Duration {
+	d := r.duration(at, v)
+	if d != nil && *d > 0 && *d < least {
+		r.bad(at, "%s is too short: write %s or more, or 0s for never", *d, least)
+	}
+	return d
 }
 
 func (r *reader) yes(at string, v any) (value, ok bool) {

@@ -132,7 +132,7 @@ func Parse(raw json.RawMessage) (Section, error) {
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return s, err
 	}
-	if errs := unknown("", tree, reflect.TypeFor[Section]()); len(errs) > 0 {
+	if errs := misfits("", tree, reflect.TypeFor[Section]()); len(errs) > 0 {
 		return s, errors.Join(errs...)
 	}
 	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&s); err != nil {
@@ -151,15 +151,28 @@ func Parse(raw json.RawMessage) (Section, error) {
 var words = map[reflect.Kind]string{reflect.String: "text", reflect.Int: "whole number", reflect.Float64: "number", reflect.Bool: "true or false",
 	reflect.Slice: "list", reflect.Map: "mapping", reflect.Struct: "mapping"}
 
-// unknown finds fields that typ does not have.
-func unknown(at string, v any, typ reflect.Type) (errs []error) {
+// misfits finds fields that typ does not have, and values that YAML took for something else than a text.
+func misfits(at string, v any, typ reflect.Type) (errs []error) {
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()
 	}
 	switch v := v.(type) {
+	case bool:
+		if typ.Kind() != reflect.Bool {
+			errs = append(errs, fmt.Errorf("%s: write a %s, not %t: YAML reads n, no and off as false, y, yes and on as true, where no quotes are around them", at, textOr(typ), v))
+		}
+	case float64:
+		if typ.Kind() == reflect.String {
+			errs = append(errs, fmt.Errorf("%s: write a text, not the number %v: put quotes around it", at, v))
+		}
 	case map[string]any:
+		if typ.Kind() == reflect.Map {
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				errs = append(errs, misfits(at+"."+key, v[key], typ.Elem())...)
+			}
+		}
 		if typ.Kind() != reflect.Struct {
-			return nil
+			return errs
 		}
 		known := map[string]reflect.Type{}
 		for i := range typ.NumField() {
@@ -170,7 +183,7 @@ func unknown(at string, v any, typ reflect.Type) (errs []error) {
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			place := strings.TrimPrefix(at+"."+key, ".")
 			if field, ok := known[key]; ok {
-				errs = append(errs, unknown(place, v[key], field)...)
+				errs = append(errs, misfits(place, v[key], field)...)
 				continue
 			}
 			errs = append(errs, fmt.Errorf("%s: no such field: known are %s", place, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
@@ -180,10 +193,18 @@ func unknown(at string, v any, typ reflect.Type) (errs []error) {
 			return nil
 		}
 		for i, one := range v {
-			errs = append(errs, unknown(fmt.Sprintf("%s[%d]", at, i), one, typ.Elem())...)
+			errs = append(errs, misfits(fmt.Sprintf("%s[%d]", at, i), one, typ.Elem())...)
 		}
 	}
 	return errs
+}
+
+// textOr is what a value of the type is written as; some mappings and lists may be a text.
+func textOr(typ reflect.Type) string {
+	if reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return "text"
+	}
+	return words[typ.Kind()]
 }
 
 // groupForm is what is good as the beginning of a Node's name and in Neutron's
