@@ -130,7 +130,7 @@ func badEndpoint(s string) string {
 }
 
 func validateReservation(r cluster.Reservation, bad report) {
-	if r.MaxPods < 1 || r.MaxPods > 1<<20 {
+	if r.MaxPods < 1 || r.MaxPods > 10000 {
 		bad("reservation.maxPods", "%d: give the number of pods that a machine may hold, for example 110", r.MaxPods)
 	}
 	if p := r.EvictionStoragePercent; p < 0 || p > 99 {

@@ -119,11 +119,11 @@ func odd(v Variable) []string {
 // TestDrawnSettings draws settings with values from a dictionary of what people write: no value that the setting's type
 // refuses is taken, its error names the setting and says what to write, and a value that has the form is not refused for its form.
 func TestDrawnSettings(t *testing.T) {
-	seed := drawn.Seed(t)
+	seed, times := drawn.Seed(t), drawn.Times(t)
 	r := rand.New(rand.NewPCG(seed, 53))
 	clean(t)
 	all := Variables()
-	for range 1000 * drawn.Times(t) {
+	for range 1000 * times {
 		set, bad := map[string]string{}, ""
 		v := all[r.IntN(len(all))]
 		if list := odd(v); len(list) > 0 {

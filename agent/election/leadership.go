@@ -98,6 +98,9 @@ func (g *Leadership) Standing() (Standing, string) {
 	if g.leading && time.Now().Before(g.until()) {
 		return Acts, ""
 	}
+	if g.leading && g.renewed.IsZero() { // givesBack
+		return Hindered, fmt.Sprintf("Lease %s/%s is given back: this agent ends", g.cfg.Namespace, g.cfg.Name)
+	}
 	if g.leading {
 		// A process that was stopped (a debugger, a frozen VM) wakes up believing in a
 		// Lease that another agent may hold by now; so does one whose attempts hang.

@@ -157,7 +157,7 @@ func difference(was, is []string) []string {
 func change(p *decision.Policy, setting string) error {
 	key, value, ok := strings.Cut(setting, "=")
 	if !ok {
-		return fmt.Errorf("policy %q: write KEY=VALUE", setting)
+		return fmt.Errorf("--policy is %q: write KEY=VALUE", setting)
 	}
 	same := func(s string) string { return strings.ToUpper(strings.ReplaceAll(s, "_", "")) }
 	want := same(strings.TrimPrefix(strings.ToUpper(key), config.Prefix+"_SCALING_"))

@@ -81,6 +81,9 @@ func (r *restoring) state() string {
 // run restores the newest deleted Node of a name, or lists all of that name. The empty
 // name stands for every Node.
 func (r *restoring) run(c *cobra.Command, name string) error {
+	if _, err := os.Stat(r.state()); err != nil {
+		return failed("kept nodes", fmt.Errorf("%w: name the agent's state directory with --state-dir", err))
+	}
 	kept, err := nodecleaner.Manifests(r.state())
 	if err != nil && (kept == nil || !r.list) {
 		return failed("kept nodes", err)

@@ -92,7 +92,7 @@ func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 func TestFullDisk(t *testing.T) {
 	plain(t)
 	for _, line := range []string{"iam-policy leader --cluster a", "openstack-rules", "check --print-env", "check --print-schema", "version", "version -o json",
-		"userdata downloads --kubernetes-version v1.36.3", "completion bash", "help", "leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3"} {
+		"userdata downloads --kubernetes-version v1.36.3", "completion bash", "help", "check --offline", "leader-config --endpoint k8s.example.net:6443 --kubernetes-version v1.36.3"} {
 		var errout bytes.Buffer
 		code := execute(t.Context(), strings.Fields(line), full{}, &errout)
 		if code != exitFailed || strings.Count(errout.String(), "\n") != 1 || !strings.Contains(errout.String(), "no space left on device") {

@@ -41,7 +41,7 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 		if strings.HasPrefix(c.Name(), cobra.ShellCompRequestCmd) { // the last word is not written yet
 			return nil
 		}
-		if err := errors.Join(flagvalue.Blank(args), flagvalue.Control(c.Flags(), args), flagvalue.Empty(c.Flags()), flagvalue.Exclusive(c.Flags()), flagvalue.Words(c)); err != nil {
+		if err := errors.Join(flagvalue.Blank(args), flagvalue.Control(c.Flags(), args), flagvalue.Empty(c.Flags()), flagvalue.Exclusive(c.Flags()), flagvalue.Words(c), flagvalue.Forms(c.Flags())); err != nil {
 			return usagef(c, "%v", config.Flatten(err)[0])
 		}
 		// A file that somebody named and that cannot be read may name another socket than the one that is asked.
@@ -65,6 +65,7 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 	for _, command := range tagged {
 		root.AddCommand(command())
 	}
+	flagvalue.Declare(root, flagForms)
 	return root
 }
 
@@ -107,9 +108,10 @@ func execute(ctx context.Context, args []string, out, errout io.Writer) int {
 	result := &text.Output{To: out}
 	root.SetOut(result)
 	root.SetErr(errout)
-	code := printError(errout, root.ExecuteContext(ctx))
-	if result.Err != nil && code == exitOK {
-		code = printError(errout, failed("the result is not complete", result.Err))
+	err := root.ExecuteContext(ctx)
+	code := printError(errout, err)
+	if _, printed := errors.AsType[exitCode](err); result.Err != nil && (err == nil || printed) {
+		code = max(code, printError(errout, failed("the result is not complete", result.Err)))
 	}
 	return code
 }

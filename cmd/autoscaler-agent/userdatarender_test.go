@@ -96,7 +96,7 @@ func TestUserdataAttest(t *testing.T) {
 		{nil, none, "JOIN_TOKEN is missing: wait until the agent has published it (journalctl -u autoscaler-agent), or write it by hand; with AUTOSCALER_BOOTSTRAP_TOKENS=none machines on AWS attest: give --attest"},
 		{[]string{"--attest", "l:1", "--ca-file", "/nonexistent"}, none, "name its certificate with --ca-file"},
 		{[]string{"--attest", "l:1", "--ca-file", ca}, workerEnv, "none of its certificates has a hash of join.caCertHashes"},
-		{[]string{"--attest", "l", "--ca-file", ca}, none, "--attest: "},
+		{[]string{"--attest", "l", "--ca-file", ca}, none, "--attest is \"l\": "},
 		{[]string{"--attest", "l:1", "--ca-file", ca, "--cloud", "openstack"}, none, "--attest: only instances of AWS can attest"},
 		{[]string{"--ca-file", ca}, env, "--ca-file: only --attest uses it"},
 	} {
@@ -164,7 +164,7 @@ func TestUserdataErrors(t *testing.T) {
 		{[]string{"render", "--join-file", good, "--kube-reserved", "memory=lots"}, 2, `--kube-reserved is "memory=lots": `},
 		{[]string{"render", "--join-file", good, "--eviction-hard", "memory.available=5%"}, 2, "in bytes, for example 100Mi"},
 		{[]string{"render", "--join-file", good, "--eviction-hard", "nodefs.available<101%"}, 2, "from 0 to 100"},
-		{[]string{"render", "--join-file", good, "--taint", "a"}, 2, "want key[=value]:effect"},
+		{[]string{"render", "--join-file", good, "--taint", "a"}, 2, "write key=value:NoSchedule"},
 		{[]string{"render", "--join-file", good, "--label", "a=b", "--label", "a=c"}, 2, "given twice"},
 		{[]string{"render", "--join-file", good, "-o", filepath.Join(t.TempDir(), "no", "dir")}, 1, "write "},
 	} {
@@ -246,7 +246,7 @@ func TestUserdataPage(t *testing.T) {
 		{[]string{"downloads", "--kubernetes-version", "v1.36.99"}, 2, "give --checksum NAME/ARCH=SHA256"},
 		{[]string{"downloads", "--kubernetes-version", "v1.36.3", "--versions", "/nonexistent"}, 1, "make versions writes one"},
 		{[]string{"render", "--join-file", writeEnv(t, workerEnv), "--before-join", "/nonexistent"}, 1, "read a hook"},
-		{[]string{"render", "--join-file", writeEnv(t, workerEnv), "--checksum", "x"}, 2, "want KEY=VALUE"},
+		{[]string{"render", "--join-file", writeEnv(t, workerEnv), "--checksum", "x"}, 2, "write KEY=VALUE"},
 	} {
 		if code, _, errout := runUserdata(t, c.args...); code != c.code || !strings.Contains(errout, c.want) {
 			t.Errorf("%v: exit %d, %q; want %d with %q", c.args, code, errout, c.code, c.want)

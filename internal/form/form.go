@@ -49,7 +49,7 @@ var forms = map[string]func(text string) string{
 	"tag":             matches(`\Av[0-9]+\.[0-9]+\.[0-9]+([.-][0-9A-Za-z.-]{1,40})?\z`, "a release tag such as v1.2.3"),
 	"url":             webAddress,
 	"image":           matches(`\A[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]{1,5})?(/[A-Za-z0-9._-]+)*\z`, "host and path without a scheme, for example registry.example.net/kubernetes"),
-	"uid":             matches(`\A[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\z`, "a UID, for example 3f8e0c1e-6f0a-4c39-9d3b-6d1f1d5f7a10"),
+	"pods":            pods,
 	"address":         ipAddress,
 	"region":          region,
 	"account":         matches(`\A[0-9]{12}\z`, "the twelve digits of an AWS account"),
@@ -159,7 +159,7 @@ func host(text string) string {
 
 func ipAddress(text string) string {
 	_, err := netip.ParseAddr(text)
-	return unless(err == nil, "an IP address, for example 10.0.0.10")
+	return unless(err == nil, "an IP address, for example 10.96.0.10")
 }
 
 func taint(text string) string {
@@ -200,7 +200,7 @@ func group(text string) string {
 
 func webAddress(text string) string {
 	u, err := url.Parse(text)
-	return unless(err == nil && slices.Contains([]string{"http", "https"}, u.Scheme) && u.Hostname() != "" && word(text) == "", "an http:// or https:// address")
+	return unless(err == nil && slices.Contains([]string{"http", "https"}, u.Scheme) && u.Hostname() != "" && word(text) == "", "an http:// or https:// address, for example http://proxy.example.net:3128")
 }
 
 var regionForm = regexp.MustCompile(`\A([a-z]{2,3}(?:-[a-z]+)+-[0-9]{1,2})([a-z]?)\z`)
@@ -211,6 +211,14 @@ func region(text string) string {
 		return "the region of this availability zone, " + m[1]
 	}
 	return unless(m != nil, "a region of AWS, for example eu-west-1")
+}
+
+// mostPods is more than a kubelet starts; a range of agent/config has it, too.
+const mostPods = 10000
+
+func pods(text string) string {
+	n, err := strconv.ParseUint(text, 10, 32)
+	return unless(err == nil && n >= 1 && n <= mostPods, fmt.Sprintf("the number of pods that a machine may hold, from 1 to %d, for example 110", mostPods))
 }
 
 var parameterForm = regexp.MustCompile(`\A(/[A-Za-z0-9_.-]+){1,15}\z`)

@@ -86,7 +86,9 @@ func (s Spec) validate() error {
 	if s.NodeName != "" && (!dnsName(s.NodeName) || strings.ToLower(s.NodeName) != s.NodeName) {
 		bad("nodeName", "%q is not a lower-case DNS name", s.NodeName)
 	}
-	if a, err := netip.ParseAddr(s.AdvertiseAddress); s.AdvertiseAddress != "" && (err != nil || a.Zone() != "" || !a.Unmap().IsGlobalUnicast()) {
+	a, err := netip.ParseAddr(s.AdvertiseAddress)
+	told := s.AdvertiseAddress != "" && (err != nil || a.Zone() != "" || !a.Unmap().IsGlobalUnicast())
+	if told {
 		bad("advertiseAddress", "%q is not an address by which workers reach the leader", s.AdvertiseAddress)
 	}
 	if s.ClusterName != "" && !dnsName(s.ClusterName) {
@@ -96,7 +98,7 @@ func (s Spec) validate() error {
 		bad("dnsDomain", "%q is not a DNS name: give one such as %s", s.DNSDomain, DefaultDNSDomain)
 	}
 	s.validateSubnets(bad)
-	if first, _, _ := strings.Cut(s.ServiceSubnet, ","); s.AdvertiseAddress != "" && strings.Contains(s.AdvertiseAddress, ":") != strings.Contains(first, ":") {
+	if first, _, _ := strings.Cut(s.ServiceSubnet, ","); !told && s.AdvertiseAddress != "" && strings.Contains(s.AdvertiseAddress, ":") != strings.Contains(first, ":") {
 		bad("advertiseAddress", "%q is of another IP version than the first network of Services, %s, and the API server would end: give one of its version, or leave it out", s.AdvertiseAddress, first)
 	}
 	s.validateChoices(bad)

@@ -27,7 +27,7 @@ func Empty(flags *pflag.FlagSet) (err error) {
 		case slices.Contains(judged, f.Value.Type()):
 			return
 		}
-		if blank := func(v string) bool { return strings.Trim(v, ", \t\r\n") == "" }; err == nil && (len(given) == 0 || slices.ContainsFunc(given, blank)) {
+		if blank := func(v string) bool { return strings.Trim(v, ", \t\r\n") == "" }; err == nil && !slices.ContainsFunc(given, func(v string) bool { return !blank(v) }) {
 			_, usage := pflag.UnquoteUsage(f)
 			err = fmt.Errorf("--%s is empty: leave it out, or write its value: %s", f.Name, strings.Join(strings.Fields(usage), " "))
 		}
@@ -56,8 +56,12 @@ func Control(flags *pflag.FlagSet, args []string) (err error) {
 		}
 	}
 	flags.Visit(func(f *pflag.Flag) {
-		if err == nil && has(f.Value.String()) {
-			err = fmt.Errorf("--%s is %q, which has a control character: write it without", f.Name, f.Value)
+		given := []string{f.Value.String()}
+		if list, several := f.Value.(pflag.SliceValue); several {
+			given = list.GetSlice()
+		}
+		if i := slices.IndexFunc(given, has); i >= 0 && err == nil {
+			err = fmt.Errorf("--%s is %q, which has a control character: write it without", f.Name, given[i])
 		}
 	})
 	return err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/nodespec"
 )
 
 // Pairs is KEY=VALUE, given once for each key.
@@ -29,8 +30,8 @@ func (p *Pairs) Type() string { return "pair" }
 // Set is pflag.Value's.
 func (p *Pairs) Set(s string) error {
 	key, value, ok := strings.Cut(s, "=")
-	if !ok || value == "" {
-		return errors.New("want KEY=VALUE")
+	if !ok || strings.TrimSpace(key) == "" || strings.TrimSpace(value) == "" {
+		return errors.New("write KEY=VALUE")
 	}
 	if *p == nil {
 		*p = Pairs{}
@@ -55,7 +56,10 @@ func (l *Labels) Type() string { return "label" }
 func (l *Labels) Set(s string) error {
 	key, value, ok := strings.Cut(s, "=")
 	if !ok {
-		return errors.New("want key=value")
+		return errors.New("write key=value")
+	}
+	if err := nodespec.Label(key, value); err != nil {
+		return err
 	}
 	if *l == nil {
 		*l = Labels{}
@@ -78,12 +82,11 @@ func (t *Taints) Type() string { return "taint" }
 
 // Set is pflag.Value's.
 func (t *Taints) Set(s string) error {
-	rest, effect, ok := strings.Cut(s, ":")
-	if !ok {
-		return errors.New("want key[=value]:effect")
+	taint, err := nodespec.ParseTaint(s)
+	if err != nil {
+		return err
 	}
-	key, value, _ := strings.Cut(rest, "=")
-	*t = append(*t, cluster.Taint{Key: key, Value: value, Effect: effect})
+	*t = append(*t, taint)
 	return nil
 }
 
@@ -101,6 +104,9 @@ func (a Amounts) String() string {
 
 // Set is pflag.Value's.
 func (a Amounts) Set(s string) error {
+	if err := emptyElement(s); err != nil {
+		return err
+	}
 	if name := nameOutside(s, "cpu", "memory", "ephemeral-storage"); name != "" {
 		return fmt.Errorf("%s: only cpu, memory and ephemeral-storage can be reserved", name)
 	}
@@ -126,6 +132,9 @@ func (e Eviction) String() string {
 
 // Set is pflag.Value's.
 func (e Eviction) Set(s string) error {
+	if err := emptyElement(s); err != nil {
+		return err
+	}
 	if name := nameOutside(s, "memory.available", "nodefs.available"); name != "" {
 		return fmt.Errorf("%s: only memory.available and nodefs.available can be set", name)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/internal/form"
 )
 
 // Outputs are the forms that a command prints its result in.
@@ -35,6 +37,9 @@ type File string
 func (f *File) Set(v string) error {
 	if slices.Contains(Outputs, v) {
 		return fmt.Errorf("name a file: this command has no output format; for a file of this name write ./%s", v)
+	}
+	if remedy := form.Judge("path", v); v != "" && remedy != "" { // the empty one is told with its remedy later
+		return errors.New("write " + remedy)
 	}
 	*f = File(v)
 	return nil

@@ -200,6 +200,9 @@ func (f *Flags) ReadFiles() error {
 		if len(bytes.TrimSpace(text)) == 0 {
 			return fmt.Errorf("read a hook: %s is empty: write a script into it, or leave the flag out", file)
 		}
+		if err := syntax(file, text); err != nil {
+			return fmt.Errorf("read a hook: %w", err)
+		}
 		f.hooks[i] = text
 	}
 	if f.attest != "" {

@@ -3,7 +3,10 @@
 // tables say what is right, and tests compare the program with them.
 package oddvalues
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // values of one form.
 type values struct{ taken, refused []string }
@@ -19,7 +22,7 @@ var byForm = map[string]values{
 	"file":            {[]string{"/etc/hosts", "/srv/a b/c", "/a/../b"}, []string{"relative", "./x", "~/x", "/dir/", "C:\\x", "file:///x", "$HOME/x"}},
 	"directory":       {[]string{"/var/lib/x", "/srv/"}, []string{"relative", ".", "~", "file:///x", "$HOME"}},
 	"socket":          {[]string{"/run/x.sock", "off"}, []string{"agent.sock", "unix:/x", "/run/", "none", "/" + strings.Repeat("s", 200)}},
-	"path":            {[]string{"/etc/hosts", "x", "./x", "-"}, nil},
+	"path":            {[]string{"/does/not/exist", "x", "./x"}, nil},
 	"text":            {[]string{"a", "a b", "$(id)", "☃"}, nil},
 	"word":            {[]string{"a", "my-scheduler", "a/b", "alias/key"}, []string{"a b", "a;b", "\"a\"", "it's"}},
 	"listen":          {[]string{":6444", "127.0.0.1:8085", "[::1]:1", "localhost:0", "0.0.0.0:80"}, []string{"8085", "nowhere", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:http-x", "::1:80x", "127.0.0.1:-1", "a b:1", "http://a:1", "10.0.0.256:1"}},
@@ -46,19 +49,20 @@ var byForm = map[string]values{
 	"tag":             {[]string{"v2.3.4", "v1.7.34"}, []string{"latest", "2", "v2", "v2.3", "2.3.4", "v2.3.x"}},
 	"url":             {[]string{"http://a", "https://mirror.example.net/x"}, []string{"mirror.example.net", "ftp://a", "http://", "https:///x", "http://a b", "://"}},
 	"image":           {[]string{"registry.example.net/kubernetes", "localhost:5000/x"}, []string{"https://registry.example.net", "a b", "a/", "-a", "$(id)"}},
-	"uid":             {[]string{"3f8e0c1e-6f0a-4c39-9d3b-6d1f1d5f7a10"}, []string{"x", "3f8e0c1e", "3F8E0C1E-6F0A-4C39-9D3B-6D1F1D5F7A10"}},
+	"pods":            {[]string{"110", "1"}, []string{"0", "-1", "100000", "many", "1.5"}},
+	"label=":          {[]string{"a=b", "example.net/pool=batch"}, []string{"a", "a b=c", "=x", "a=b c", "/=x"}},
+	"taint:":          {[]string{"a=b:NoSchedule", "a:NoExecute"}, []string{"a", "a=b", "a:Never", "!!:NoSchedule", ":NoSchedule"}},
+	"pair":            {[]string{"a=b"}, []string{"a", "=", "a=", "=b"}},
+	"amounts":         {nil, []string{"cpu=lots", "x=1", "cpu", "cpu=-1", "cpu=1,,memory=1Gi"}},
 }
 
 // Taken are texts that have the form.
-func Taken(form string) []string { return byForm[form].taken }
+func Taken(form string) []string { return slices.Clone(byForm[form].taken) }
 
 // Refused are texts that have not.
 func Refused(form string) []string {
-	if form == "path" || form == "text" {
-		return anywhere[:4]
-	}
-	return append(append([]string{}, anywhere[:4]...), byForm[form].refused...)
+	return append(slices.Clone(anywhere[:4]), byForm[form].refused...)
 }
 
 // Lists are texts that no list takes, whatever its elements are.
-func Lists() []string { return anywhere[4:] }
+func Lists() []string { return slices.Clone(anywhere[4:]) }

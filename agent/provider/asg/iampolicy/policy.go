@@ -92,7 +92,7 @@ func Leader(o Options) ([]byte, error) {
 		for _, entry := range o.Groups {
 			name, err := asg.GroupName(entry)
 			if err != nil {
-				return nil, errors.Join(errors.New("leader policy: group "+entry), err)
+				return nil, errors.Join(errors.New("leader policy: --groups has "+entry), err)
 			}
 			s.Resource = append(s.Resource, all+name)
 		}
@@ -181,37 +181,41 @@ func (o Options) literal(of string) error {
 	}
 	check := func(what, value, remedy string) {
 		if strings.ContainsAny(value, "*?$") || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-			errs = append(errs, fmt.Errorf("%s: %s %q: *, ? and $ have a meaning of their own in a policy, and a name has no blanks: %s", of, what, value, remedy))
+			errs = append(errs, fmt.Errorf("%s: --%s is %q: *, ? and $ have a meaning of their own in a policy, and a name has no blanks: %s", of, what, value, remedy))
 		}
 	}
 	check("cluster", o.ClusterName, "write the cluster's own name")
 	if why := asg.BadClusterName(o.ClusterName); why != "" {
-		errs = append(errs, fmt.Errorf("%s: cluster %q: %s", of, o.ClusterName, why))
+		errs = append(errs, fmt.Errorf("%s: --cluster is %q: %s", of, o.ClusterName, why))
 	}
 	for _, g := range o.Groups {
-		check("group", strings.TrimSpace(g), "write each group's whole name; one whose name has such a character can be tagged instead (--cluster)")
+		check("groups", strings.TrimSpace(g), "write each group's whole name; one whose name has such a character can be tagged instead (--cluster)")
 	}
 	for _, id := range o.LaunchTemplates {
-		check("launch template", id, "write the template's whole ID")
+		check("launch-template", id, "write the template's whole ID")
 		if !strings.HasPrefix(id, "lt-") {
-			errs = append(errs, fmt.Errorf("%s: launch template %q: a policy names launch templates by their IDs (lt-...)", of, id))
+			errs = append(errs, fmt.Errorf("%s: --launch-template is %q: a policy names launch templates by their IDs (lt-...)", of, id))
 		}
 	}
 	check("parameter", o.Parameter, "write the parameter's whole name")
 	if o.Parameter != "" && !strings.HasPrefix(o.Parameter, "/") {
-		errs = append(errs, fmt.Errorf("%s: parameter %q: write its whole name, which begins with a slash, for example /clusters/demo/join", of, o.Parameter))
+		errs = append(errs, fmt.Errorf("%s: --parameter is %q: write its whole name, which begins with a slash, for example /clusters/demo/join", of, o.Parameter))
 	}
 	if len(o.EBSKeys) > 0 && !o.EBSCSI {
 		errs = append(errs, fmt.Errorf("%s: --ebs-key-arn is of the EBS CSI driver's volumes: give --ebs-csi too, or leave it out", of))
 	}
-	for _, key := range append(slices.Clone(o.EBSKeys), o.KeyARN) {
-		check("key", key, "write the key's whole ARN")
-		if key != "" && !keyForm.MatchString(key) {
-			errs = append(errs, fmt.Errorf("%s: key %q: a policy names a KMS key by its ARN (arn:aws:kms:eu-west-1:111111111111:key/...)", of, key))
+	keys := func(flag string, list ...string) {
+		for _, key := range list {
+			check(flag, key, "write the key's whole ARN")
+			if key != "" && !keyForm.MatchString(key) {
+				errs = append(errs, fmt.Errorf("%s: --%s is %q: a policy names a KMS key by its ARN (arn:aws:kms:eu-west-1:111111111111:key/...)", of, flag, key))
+			}
 		}
 	}
+	keys("key-arn", o.KeyARN)
+	keys("ebs-key-arn", o.EBSKeys...)
 	if o.Partition != "" && !slices.Contains([]string{"aws", "aws-cn", "aws-us-gov"}, o.Partition) {
-		errs = append(errs, fmt.Errorf("%s: partition %q: use aws, aws-cn or aws-us-gov", of, o.Partition))
+		errs = append(errs, fmt.Errorf("%s: --partition is %q: use aws, aws-cn or aws-us-gov", of, o.Partition))
 	}
 	return errors.Join(errs...)
 }
