@@ -119,10 +119,12 @@ func (v Variable) number(value reflect.Value) string {
 	}
 	zero := v.tag.Get("zero")
 	switch {
-	case limits == "any", zero != "" && n == 0:
+	case limits == "", limits == "any", zero != "" && n == 0:
 		return ""
-	case n >= v.bound(least) && (n < v.bound(most) || !below && n == v.bound(most)):
+	case n >= v.bound(least) && (most == "" || n < v.bound(most) || !below && n == v.bound(most)):
 		return ""
+	case most == "":
+		return "use " + least + " or more" + v.example()
 	case v.tag.Get("unit") == "GiB" && n > v.bound(most):
 		return fmt.Sprintf("the unit is GiB: write %d for so many bytes", max(int64(n)>>30, 1))
 	}

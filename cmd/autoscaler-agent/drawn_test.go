@@ -86,7 +86,10 @@ func TestDrawnCommandLines(t *testing.T) {
 		value := refused[r.IntN(len(refused))]
 		args := append(slices.Clone(words), arguments[c.Name()]...)
 		for range r.IntN(2) { // another flag whose value is right
-			o := drawFlag(r, c, func(o *pflag.Flag) bool { k, _ := valuesOf(o); return len(oddvalues.Taken(k)) > 0 && o.Name != f.Name && o.Name != "all" })
+			o := drawFlag(r, c, func(o *pflag.Flag) bool {
+				k, _ := valuesOf(o)
+				return len(oddvalues.Taken(k)) > 0 && o.Name != f.Name && o.Name != "all"
+			})
 			if o != nil {
 				k, _ := valuesOf(o)
 				good := oddvalues.Taken(k)
