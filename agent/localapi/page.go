@@ -54,6 +54,7 @@ func (s *Server) page(now time.Time) page.Data {
 	st := s.statusOf(machines)
 	d := page.Data{At: now, Version: st.Version, Node: st.Node, Since: st.Since, Acting: st.Acting, StandsBy: st.StandsBy, Why: st.Why, Troubles: st.Troubles,
 		Nodes: st.Nodes, Ready: st.Ready, Pods: st.Pods, Pending: st.Pending, History: s.History.View(now), Machines: machines}
+	d.NoCluster, d.NoGroups = slices.Contains(st.Unread, UnreadCluster), slices.Contains(st.Unread, UnreadGroups)
 	for i := range st.Groups {
 		g := &st.Groups[i]
 		d.Groups = append(d.Groups, page.Group{Name: g.ID, Min: g.Min, Target: g.Target, Max: g.Max, Machines: g.Instances, Drifted: g.Drifted, Remark: g.Remark()})

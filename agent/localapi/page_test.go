@@ -97,3 +97,42 @@ func TestHeldRequests(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestUnreadIsNotZero: an agent that has read neither the cluster nor the cloud says so in each part of the page and in
+// the status, and counts nothing; one that has read both counts.
+func TestUnreadIsNotZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := idle(t)
+		s.Since, s.Leadership, s.History = time.Now(), election.New(election.Config{}, election.Deps{}), &history.History{}
+		s.Policy = func(time.Time) decision.Policy { return decision.Policy{} }
+		s.Memory = func() decision.Memory { return decision.Memory{} }
+		s.Last = func() (decision.Plan, time.Time) { return decision.Plan{}, time.Time{} }
+		s.Config.StateDir = t.TempDir()
+		counted := []string{"There is no machine", "No pod is held back", "No node group is found", "0 of 0", "0 requests are", ">0 pods now"}
+		s.Unready = func() string { return "the cluster is not read" }
+		drawn := func() string {
+			w := httptest.NewRecorder()
+			s.servePage(w, nil)
+			return w.Body.String()
+		}
+		text := drawn()
+		for _, zero := range counted {
+			if strings.Contains(text, zero) {
+				t.Errorf("nothing was read, and the page says %q", zero)
+			}
+		}
+		if n := strings.Count(text, "Not known: the agent has"); n != 6 {
+			t.Errorf("%d parts of the page say that they are not known", n)
+		}
+		if st := s.status(); !slices.Equal(st.Unread, []string{UnreadCluster, UnreadGroups}) {
+			t.Errorf("unread: %q", st.Unread)
+		}
+		s.Unready = func() string { return "" }
+		if _, err := s.Inventory.Groups(context.Background(), 0); err != nil {
+			t.Fatal(err)
+		}
+		if text = drawn(); strings.Contains(text, "Not known") || !strings.Contains(text, counted[0]) || !strings.Contains(text, counted[1]) || s.status().Unread != nil {
+			t.Errorf("all was read, and the page says:\n%s", text)
+		}
+	})
+}

@@ -29,18 +29,26 @@ type Status struct {
 	Cloud    string            `json:"cloud,omitempty"`    // what is wrong with the last read
 	CloudAt  time.Time         `json:"cloudAt,omitzero"`
 	Late     []string          `json:"late,omitempty"`
-	Services []string          `json:"services"`
-	Nodes    int               `json:"nodes"`
-	Ready    int               `json:"ready"`
-	Pods     int               `json:"pods"`
-	Pending  int               `json:"pending"`
-	Groups   []GroupStatus     `json:"groups"`
-	LastPlan time.Time         `json:"lastPlan,omitzero"`
-	Plan     string            `json:"plan,omitempty"`
-	Held     []decision.Held   `json:"held,omitempty"`
+	// Unread is what was not read since the agent started: the figures of it are unknown, and not zero.
+	Unread   []string        `json:"unread,omitempty"`
+	Services []string        `json:"services"`
+	Nodes    int             `json:"nodes"`
+	Ready    int             `json:"ready"`
+	Pods     int             `json:"pods"`
+	Pending  int             `json:"pending"`
+	Groups   []GroupStatus   `json:"groups"`
+	LastPlan time.Time       `json:"lastPlan,omitzero"`
+	Plan     string          `json:"plan,omitempty"`
+	Held     []decision.Held `json:"held,omitempty"`
 	// Rollouts are those of the node groups whose nodes are replaced.
 	Rollouts []decision.Rollout `json:"rollouts,omitempty"`
 }
+
+// The values of Status.Unread.
+const (
+	UnreadCluster = "cluster"
+	UnreadGroups  = "node groups"
+)
 
 // GroupStatus is one node group in Status.
 type GroupStatus struct {
@@ -113,6 +121,12 @@ func (s *Server) statusOf(machines []fleet.Machine) Status {
 	out.CloudAt = at
 	if err != nil {
 		out.Cloud = err.Error()
+	}
+	if s.Unready() != "" {
+		out.Unread = append(out.Unread, UnreadCluster)
+	}
+	if at.IsZero() {
+		out.Unread = append(out.Unread, UnreadGroups)
 	}
 	for _, g := range groups {
 		out.Groups = append(out.Groups, groupStatus(g))

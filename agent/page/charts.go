@@ -37,13 +37,20 @@ func (w *document) charts(d Data) {
 	if hour == nil {
 		hour = &history.View{Start: d.At, Step: history.FineStep}
 	}
+	now := func(n int) int {
+		if d.NoCluster {
+			return -1
+		}
+		return n
+	}
 	w.section("time", "What happened")
 	w.put(`<div id="time-charts" data-at="%s" data-day-start="%s" data-day-step="%s" data-day-steps="%s" data-hour-start="%s" data-hour-step="%s" data-hour-steps="%s">`,
 		seconds(d.At.Unix()), seconds(v.Start.Unix()), seconds(int64(v.Step.Seconds())), len(v.Pending), seconds(hour.Start.Unix()), seconds(int64(hour.Step.Seconds())), len(hour.Pending))
 	w.put(`<div class="spans" role="group" aria-label="Time that the charts show" hidden><button type="button" data-hours="1" aria-pressed="false">1 hour</button><button type="button" data-hours="6" aria-pressed="false">6 hours</button><button type="button" data-hours="24" aria-pressed="true">24 hours</button></div>
+<p class="marks small">Decisions stand on the axis: <b class="grow">▲</b> a group was grown, <b class="end">▼</b> machines were ended, <b class="bad">✕</b> failed. A click leads to the decision.</p>
 <noscript><p>The charts are drawn by the page's own script, which does not run here. The words beside them say the same.</p></noscript><div class="pictures">`)
-	w.chart(v, chart{title: "Pending pods", unit: "pod", line: series{v.Pending, hour.Pending, d.Pending}, marks: func(*history.Mark) bool { return true }})
-	w.chart(v, chart{title: "Nodes ready", unit: "node", line: series{v.Ready, hour.Ready, d.Ready}, behind: series{v.Nodes, hour.Nodes, d.Nodes}})
+	w.chart(v, chart{title: "Pending pods", unit: "pod", line: series{v.Pending, hour.Pending, now(d.Pending)}, marks: func(*history.Mark) bool { return true }})
+	w.chart(v, chart{title: "Nodes ready", unit: "node", line: series{v.Ready, hour.Ready, now(d.Ready)}, behind: series{v.Nodes, hour.Nodes, now(d.Nodes)}})
 	if len(v.Price) > 0 {
 		line := series{hundredths(v.Price), hundredths(hour.Price), -1}
 		w.chart(v, chart{title: "Price an hour", line: line, scale: 100})

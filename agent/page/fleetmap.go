@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ func (w *document) fleet(d Data) {
 	}
 	boxes := fleet.Boxes(d.Machines, most)
 	if len(boxes) == 0 {
-		w.put(`<p>There is no machine.</p></section>`)
+		w.put(`<p>%s</p></section>`, cmp.Or(d.unread(true, true), "There is no machine."))
 		return
 	}
 	w.legend(boxes, len(d.Machines))

@@ -43,6 +43,21 @@ type Data struct {
 	Requests int       // certificate requests that wait
 	Alarm    string    // of a flood of them
 	Reaped   []Reaped
+	// NoCluster and NoGroups tell that neither was read since the agent started: what the page would show of it is not known.
+	NoCluster, NoGroups bool
+}
+
+// unread says what the agent has not read, where a part of the page is about it; empty: it is known.
+func (d *Data) unread(cluster, groups bool) string {
+	switch cluster, groups = cluster && d.NoCluster, groups && d.NoGroups; {
+	case cluster && groups:
+		return "Not known: the agent has read neither the cluster nor the node groups yet."
+	case cluster:
+		return "Not known: the agent has not read the cluster yet."
+	case groups:
+		return "Not known: the agent has not read the node groups yet."
+	}
+	return ""
 }
 
 // Group is one node group as it is now.
@@ -109,9 +124,9 @@ func Render(d Data) []byte {
 	w.parts()
 	w.facts(d)
 	w.charts(d)
-	w.waiting(d.Waiting)
+	w.waiting(&d)
 	w.leaving(d)
-	w.groups(d.Groups)
+	w.groups(&d)
 	w.rollouts(d.Rollouts)
 	w.decisions(d.History.Marks)
 	w.certificates(d)

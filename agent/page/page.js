@@ -95,14 +95,25 @@ const draw = el => {
 		fmtDate: () => d => String(d.getHours()).padStart(2, "0") + ":" + String(d.getMinutes()).padStart(2, "0"),
 		cursor: {sync: {key: "time"}, y: false, points: {size: 6}},
 		scales: {x: {range: (u, a, b) => a === undefined || a === null ? range() : [a, b]}, y: {range: (u, a, b) => [0, Math.max(1, b || 0, most) * 1.05]}},
-		axes: [{...axis, size: 24, values: (u, ts) => ts.map(t => new Date(t * 1000).toISOString().slice(11, 16))}, {...axis}],
+		axes: [{...axis, size: 29, gap: 10, values: (u, ts) => ts.map(t => new Date(t * 1000).toISOString().slice(11, 16))}, {...axis}],
 		hooks: {
 			draw: [u => {
+				const half = 4 * devicePixelRatio, y = u.bbox.top + u.bbox.height + half; // on the axis, so that no curve is hidden
 				for (const m of marks) {
 					const x = u.valToPos(m.t, "x", true);
 					if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
-					u.ctx.fillStyle = colour(m.k === "grow" ? "grow" : m.k === "failed" ? "bad" : "end");
-					u.ctx.fillRect(Math.round(x), u.bbox.top, 2 * devicePixelRatio, u.bbox.height);
+					u.ctx.fillStyle = u.ctx.strokeStyle = colour(m.k === "grow" ? "grow" : m.k === "failed" ? "bad" : "end");
+					u.ctx.beginPath();
+					if (m.k === "failed") {
+						u.ctx.lineWidth = 2 * devicePixelRatio;
+						u.ctx.moveTo(x - half, y - half); u.ctx.lineTo(x + half, y + half);
+						u.ctx.moveTo(x - half, y + half); u.ctx.lineTo(x + half, y - half);
+						u.ctx.stroke();
+						continue;
+					}
+					const tip = m.k === "grow" ? -half : half;
+					u.ctx.moveTo(x, y + tip); u.ctx.lineTo(x - half, y - tip); u.ctx.lineTo(x + half, y - tip);
+					u.ctx.fill();
 				}
 			}],
 			setCursor: [u => {

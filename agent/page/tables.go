@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -78,10 +79,11 @@ func (w *document) section(id, title string) {
 }
 
 // waiting lists what is pending and why.
-func (w *document) waiting(list []Waiting) {
+func (w *document) waiting(d *Data) {
+	list := d.Waiting
 	w.section("waiting", "What is pending, and why")
 	if len(list) == 0 {
-		w.put(`<p>No pod is held back.</p>`)
+		w.put(`<p>%s</p>`, cmp.Or(d.unread(true, true), "No pod is held back."))
 	}
 	for _, p := range clip(list, shownRows) {
 		w.put(`<details><summary><strong>%s</strong>`, p.Name)
@@ -107,7 +109,7 @@ func (w *document) waiting(list []Waiting) {
 func (w *document) leaving(d Data) {
 	w.section("leaving", "Nodes on their way out")
 	if len(d.Leaving) == 0 {
-		w.put(`<p>None.</p></section>`)
+		w.put(`<p>%s</p></section>`, cmp.Or(d.unread(true, true), "None."))
 		return
 	}
 	w.table("Nodes on their way out", "Node", "Group", "For", "Pods to move", "What it waits for")
@@ -125,10 +127,11 @@ func (w *document) leaving(d Data) {
 }
 
 // groups lists the node groups as they are now.
-func (w *document) groups(list []Group) {
+func (w *document) groups(d *Data) {
+	list := d.Groups
 	w.section("groups", "Node groups now")
 	if len(list) == 0 {
-		w.put(`<p>No node group is found.</p></section>`)
+		w.put(`<p>%s</p></section>`, cmp.Or(d.unread(false, true), "No node group is found."))
 		return
 	}
 	w.table("Node groups", "Group", "Least", "Asked for", "Most", "Machines", "Drifted", "Remark")
@@ -191,7 +194,7 @@ func (w *document) certificates(d Data) {
 	if d.Alarm != "" {
 		w.put(`<p class="bad"><strong>Alarm:</strong> %s</p>`, d.Alarm)
 	}
-	w.put(`<p>%s not decided.</p>`, isAre(d.Requests, "request"))
+	w.put(`<p>%s</p>`, cmp.Or(d.unread(true, false), isAre(d.Requests, "request")+" not decided."))
 	if len(d.Verdicts) > 0 {
 		w.table("Verdicts since the agent started", "Verdict", "Rule", "Requests")
 		for _, v := range d.Verdicts {

@@ -74,6 +74,10 @@ func (w *document) parts() {
 
 // facts are the figures of this moment.
 func (w *document) facts(d Data) {
+	if why := d.unread(true, false); why != "" {
+		w.put(`<p>%s</p>`, why)
+		return
+	}
 	w.put(`<dl class="facts">`)
 	for _, f := range []struct {
 		name  string

@@ -17,39 +17,30 @@ func Status(out io.Writer, s localapi.Status) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	row("agent", "%s on %s, up %s", s.Version, s.Node, time.Since(s.Since).Round(time.Second))
-	if s.Acting {
+	switch {
+	case s.Acting:
 		row("acting", "yes")
-	} else {
+	case len(s.Troubles) > 0 && s.Troubles[0].Cause != "" && strings.HasPrefix(s.Why, strings.TrimSuffix(s.Troubles[0].Cause, "…")):
+		row("acting", "no") // the trouble below has the cause
+	default:
 		row("acting", "no: %s", s.Why)
 	}
-	for _, t := range s.Troubles {
+	for _, t := range s.Troubles { // of Kubernetes, the cloud, groups.yaml and the services, too: each cause is told once
 		row("trouble", "%s: %s", t.What, t.Cause)
 		if t.Remedy != "" {
 			row("", "do: %s", t.Remedy)
 		}
 	}
-	for line := range strings.SplitSeq(s.Settings, "\n") { // one mistake a line
-		if line != "" {
-			row("settings", "not in force: %s", line)
-		}
-	}
-	if s.Stale != "" {
-		row("kubernetes", "%s", s.Stale)
-	}
-	switch {
-	case s.Cloud != "":
-		for line := range strings.SplitSeq(s.Cloud, "\n") { // one fault a line
-			row("cloud", "%s", line)
-		}
-	case s.CloudAt.IsZero():
+	if s.CloudAt.IsZero() {
 		row("cloud", "not read yet")
-	default:
+	} else {
 		row("cloud", "read %s ago", time.Since(s.CloudAt).Round(time.Second))
 	}
-	for _, l := range s.Late {
-		row("late", "%s", l)
+	if slices.Contains(s.Unread, localapi.UnreadCluster) {
+		row("cluster", "not read yet")
+	} else {
+		row("cluster", "%d nodes (%d ready), %d pods (%d pending)", s.Nodes, s.Ready, s.Pods, s.Pending)
 	}
-	row("cluster", "%d nodes (%d ready), %d pods (%d pending)", s.Nodes, s.Ready, s.Pods, s.Pending)
 	_ = w.Flush() // out is a terminal or a pipe: a failed write has no reader
 	statusGroups(out, s.Groups)
 	rolloutRemarks(out, s.Rollouts)
