@@ -7,7 +7,7 @@ var flagForms = map[string]string{
 	"--group": "text", "--reason": "text", "--explain": "text", "--instance": "word", "--uid": "word", "--set": "text", "--policy": "text",
 	"--endpoint": "endpoint", "--attest": "endpoint list", "--cert-san": "host list", "--advertise-address": "address", "--cluster-dns": "address list", "--node-name": "name", "--dns-domain": "domain",
 	"--pod-subnet": "network list", "--service-subnet": "network list", "--kube-vip": "word", "--kube-vip-digest": "word", "--cluster-name": "word",
-	"--kubernetes-version": "release", "--containerd": "tag", "--runc": "tag", "--cni": "tag", "--crictl": "tag",
+	"--kubernetes-version": "release", "--containerd": "tag", "--runc": "tag", "--cni": "tag", "--crictl": "tag", "--ecr-credential-provider": "tag",
 	"--image-repository": "image", "--mirror": "url list", "--http-proxy": "url", "--https-proxy": "url", "--no-proxy": "word list", "--ignore-preflight-errors": "word list",
 	"--cluster": "word", "iam-policy --groups": "text list", "--launch-template": "launch template list", "--parameter": "parameter", "--key-arn": "word", "--ebs-key-arn": "word list", "--node-ip": "word", "--max-pods": "pods",
 }
