@@ -108,7 +108,7 @@ func odd(v Variable) []string {
 	case kind != "":
 		out = append(out, oddvalues.Refused(kind)...)
 	case v.tag.Get("oneof")+v.tag.Get("pattern") != "":
-		out = append(out, "perhaps this", "☃", " ", " x")
+		out = append(out, "perhaps this", " ", " x")
 	}
 	if v.typ.Kind() == reflect.Slice { // blanks behind a comma are no part of an element
 		out = slices.DeleteFunc(out, func(s string) bool { return strings.TrimSpace(s) != s && strings.TrimSpace(s) != "" })
