@@ -14,7 +14,7 @@ import (
 var converted = []string{
 	"agent/binpack", "agent/decision", "agent/fit", "agent/plan",
 	"agent/plan/internal/round", "agent/plan/internal/daemons", "agent/plan/internal/growth", "agent/plan/internal/burst", "agent/plan/internal/patience", "agent/plan/internal/topology", "agent/plan/internal/packing",
-	"agent/plan/internal/judge", "agent/plan/internal/scaleup",
+	"agent/plan/internal/purchase", "agent/plan/internal/scaleup",
 	"agent/plan/internal/disruption", "agent/plan/internal/scaledown", "agent/plan/internal/explain",
 }
 

@@ -98,7 +98,7 @@ var Rules = []Rule{
 		"", "", "Give the groups of the balance set machines of equal size, labels and taints, or take the group out of the set."},
 	{RuleVolume, Info, "a volume of the pod keeps it off every node for now (its claim is missing or not bound): the agent buys no machine, because kube-scheduler would not place the pod on it",
 		"%s waits for a volume", "", "Create the claim, or look why it is not bound (kubectl describe pvc)."},
-	{RuleDeferred, Debug, "the agent buys no machine for the pod yet: kube-scheduler has still to place pods on nodes that are upcoming or have just become Ready, or it would put other pods on the new machine first (for pods with affinity or spread, and for pods that count on the same machines as these)", "", "", ""},
+	{RuleDeferred, Debug, "the agent buys no machine for the pod yet: kube-scheduler has still to place pods on nodes that are upcoming or have just become Ready (for pods with affinity or spread, and for pods that count on the same machines as these)", "", "", ""},
 	{RuleCloudBusy, Debug, "the cloud still carries out another change of the group: the agent changes its size and ends its machines only after that", "", "", ""},
 	{RuleBurst, Debug, "more pods of a burst are coming: the agent orders machines for all pods that came after its first order at once", "", "", ""},
 	{RuleTooLarge, Info, "the pod's labels, selectors, affinity, tolerations and volumes take more memory than the agent keeps of one pod, or of all pods that differ: the agent does not keep them, and buys no machine for the pod",

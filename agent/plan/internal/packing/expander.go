@@ -10,17 +10,15 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// Purchase describes machines to buy and the pods that they help, as the expanders compare it: of an option, or of a judged purchase.
+// Purchase describes machines to buy and the pods that they help, as the expanders compare it: of an option, or of several groups.
 type Purchase struct {
 	group    int     // of all machines, where machines is nil
 	machines []int   // by group
 	fresh    int     // machines to buy
 	price    float64 // of these; 0: some has none
-	pods     int     // that the machines help; of a judged purchase, the sum of what the group of each machine could help
-	helpers  int     // what pods is a sum of: 1, or the machines of a judged purchase
+	pods     int     // that the machines help
 	podValue float64 // of the pods, in cores; 1 where purchases for the same pods are compared
 	waste    float64 // shares of cpu and memory that stay unused
-	size     float64 // cores and memory of the machines of a judged purchase
 }
 
 // expander is one of the rules that Policy.Expander names.
@@ -30,11 +28,9 @@ type expander struct {
 	// machine is the cost of a machine of a group beside one of another group that would hold the same pods; less is
 	// better, +Inf is not known.
 	machine func(w *Packer, g int) float64
-	// adds tells that a purchase counts for the sum of its machines, so that it can be judged. Otherwise an operator has
-	// given an order of groups, and purchases are packed.
+	// adds tells that a purchase counts for the sum of its machines, and is its cost. Otherwise an operator has
+	// given an order of groups.
 	adds bool
-	// margin is the share that another purchase must save than the one that is packed; see Costs.
-	margin float64
 }
 
 // expanderBy are the expanders by the names that Cluster Autoscaler gives them.
@@ -42,7 +38,7 @@ var expanderBy = map[string]expander{
 	"least-waste": {
 		compare: func(_ *Packer, a, b *Purchase) int { return compareNear(a.waste, b.waste) },
 		machine: func(w *Packer, g int) float64 { return w.Groups[g].SizeCost() },
-		adds:    true, margin: wasteMargin,
+		adds:    true,
 	},
 	"price": {
 		compare: byPrice,
@@ -60,7 +56,7 @@ var expanderBy = map[string]expander{
 		adds:    true,
 	},
 	"most-pods": {
-		compare: func(_ *Packer, a, b *Purchase) int { return cmp.Compare(b.pods*a.helpers, a.pods*b.helpers) },
+		compare: func(_ *Packer, a, b *Purchase) int { return cmp.Compare(b.pods, a.pods) },
 		machine: func(*Packer, int) float64 { return 1 },
 	},
 	"priority": {
@@ -72,10 +68,6 @@ var expanderBy = map[string]expander{
 		machine: func(w *Packer, g int) float64 { return float64(w.draws()[g]) },
 	},
 }
-
-// wasteMargin is the share that another purchase than the expander's must save where only the size of machines tells: less is
-// no reason to leave the habits of least-waste.
-const wasteMargin = 0.03
 
 // noise is the share by which sums differ that are equal but for the order of their floating-point parts.
 const noise = 1e-9
@@ -202,12 +194,6 @@ func (w *Packer) ByFirstAlone(do func()) {
 // leave open, and of what all leave open the one with fewer machines is better.
 func (w *Packer) Compare(a, b *Purchase) int { return w.compareBy(w.expanders(), a, b) }
 
-// CompareAfterFirst is Compare for judged purchases between which the first expander leaves it open. Of as many machines the
-// smaller ones are better, as rightsize has it for those that are packed.
-func (w *Packer) CompareAfterFirst(a, b *Purchase) int {
-	return cmp.Or(w.compareBy(w.expanders()[1:], a, b), compareNear(a.size, b.size))
-}
-
 func (w *Packer) compareBy(chain []expander, a, b *Purchase) int {
 	for _, e := range chain {
 		if c := e.compare(w, a, b); c != 0 {
@@ -223,10 +209,7 @@ func (w *Packer) MachineRanks() []int {
 	if w.pricing.ranks != nil {
 		return w.pricing.ranks
 	}
-	order := make([]int, len(w.Groups))
-	for g := range order {
-		order[g] = g
-	}
+	order := w.everyGroup()
 	compare := func(a, b int) int {
 		for _, e := range w.expanders() {
 			if c := cmp.Compare(e.machine(w, a), e.machine(w, b)); c != 0 {
@@ -243,39 +226,22 @@ func (w *Packer) MachineRanks() []int {
 	return w.pricing.ranks
 }
 
-// Costs is the cost of a machine of each group to the first expander, and the share that another purchase than the
-// expander's must save. The cost is that of expander.machine, more for stranding groups. It is nil where the machines of
-// a purchase do not add up, or that of a group is not known.
-func (w *Packer) Costs() (cost []float64, margin float64) {
+// costsAdd tells whether purchases count for the sum of their machines to the first expander, and what each machine counts for is known. Otherwise
+// an operator has given an order of groups.
+func (w *Packer) costsAdd() bool {
 	first := w.expanders()[0]
-	if !first.adds {
-		return nil, 0
-	}
-	cost = make([]float64, len(w.Groups))
-	for g := range cost {
-		if cost[g] = first.machine(w, g); cost[g] <= 0 || math.IsInf(cost[g], 1) {
-			return nil, 0
-		}
-	}
-	for g, strands := range w.stranding() {
-		if strands {
-			cost[g] *= strandingCosts
-		}
-	}
-	return cost, first.margin
+	return first.adds && !slices.ContainsFunc(w.everyGroup(), func(g int) bool { c := first.machine(w, g); return c <= 0 || math.IsInf(c, 1) })
 }
 
-// PurchaseOf is a purchase of machines by group, with the room of a machine of each group, for pods that use so much. It is
-// compared with others for the same pods. It costs G, and once, where the expander most-pods asks, packing for each group.
-func (w *Packer) PurchaseOf(machines []int, rooms [][]int64, used [2]float64) Purchase {
-	p := w.purchaseOf(machines, rooms, used)
-	for g, n := range machines {
-		p.pods += w.helpedBy(g) * n
+func (w *Packer) everyGroup() []int {
+	out := make([]int, len(w.Groups))
+	for g := range out {
+		out[g] = g
 	}
-	return p
+	return out
 }
 
-// purchaseOf is PurchaseOf without what each group could help.
+// purchaseOf is a purchase of machines by group, with the room of a machine of each group, for pods that use so much. It costs G.
 func (w *Packer) purchaseOf(machines []int, rooms [][]int64, used [2]float64) Purchase {
 	p, priced, have := Purchase{machines: machines, podValue: 1}, true, [2]float64{}
 	for g, n := range machines {
@@ -284,13 +250,11 @@ func (w *Packer) purchaseOf(machines []int, rooms [][]int64, used [2]float64) Pu
 		}
 		p.fresh += n
 		p.price += w.prices[g] * float64(n)
-		p.size += w.Groups[g].SizeCost() * float64(n)
 		priced = priced && w.Groups[g].Price > 0
 		for j := range have {
 			have[j] += float64(rooms[g][j]) * float64(n)
 		}
 	}
-	p.helpers = p.fresh
 	if !priced {
 		p.price = 0
 	}
@@ -302,19 +266,110 @@ func (w *Packer) purchaseOf(machines []int, rooms [][]int64, used [2]float64) Pu
 	return p
 }
 
-// helpedBy is how many pods a group alone would help; 0 where no expander asks for it.
-func (w *Packer) helpedBy(g int) int {
-	if !slices.Contains(w.expanderNames(), "most-pods") {
-		return 0
+// OrderedCosts is by group what a machine of it counts for: to the first expander whose costs add up, where it knows any, times orderFactor for
+// each tier of an operator's order that comes before that expander. A group whose cost this expander does not know comes after all others. What
+// that leaves open the next expanders decide, each by a share of the cost too small to outweigh the one before it; then fewer machines
+// are better, and at last smaller ones. It costs G for each expander.
+func (w *Packer) OrderedCosts() []float64 {
+	cost, base := w.baseCosts()
+	for g, strands := range w.stranding() {
+		if strands {
+			cost[g] *= strandingCosts
+		}
 	}
-	if w.pricing.helped == nil {
-		w.pricing.helped = make([]int, len(w.Groups))
-		v := w.NewSolver(false)
-		for g := range w.Groups {
-			if o := v.optionFor(g, v.limit(g)); o != nil {
-				w.pricing.helped[g] = o.pods
+	if len(cost) == 0 {
+		return cost
+	}
+	share := firstShare
+	add := func(values []float64) {
+		if most := slices.Max(values); most > 0 {
+			for g, v := range values {
+				cost[g] += share * slices.Min(base) * v / most
+			}
+			share /= nextShare
+		}
+	}
+	for i, e := range w.expanders() {
+		values := make([]float64, len(w.Groups))
+		for g := range values {
+			switch v := e.machine(w, g); {
+			case w.expanderNames()[i] == "most-pods":
+				values[g] = -w.helped(g)
+			case !e.adds:
+				values[g] = v * base[g]
+			case !math.IsInf(v, 1):
+				values[g] = v
+			}
+		}
+		if least := slices.Min(values); least < 0 {
+			for g := range values {
+				values[g] -= least
+			}
+		}
+		if i > 0 || w.expanderNames()[i] == "most-pods" {
+			add(values)
+		}
+	}
+	ones, sizes := make([]float64, len(w.Groups)), make([]float64, len(w.Groups))
+	for g := range ones {
+		ones[g], sizes[g] = 1, w.Groups[g].SizeCost()
+	}
+	add(ones)
+	add(sizes)
+	return cost
+}
+
+// baseCosts are the costs of the first expander whose costs add up, with and without the factors of an operator's order before it.
+func (w *Packer) baseCosts() (cost, base []float64) {
+	base, factor := make([]float64, len(w.Groups)), make([]float64, len(w.Groups))
+	for g := range base {
+		base[g], factor[g] = w.Groups[g].SizeCost(), 1
+	}
+	ordered := false
+	for i, e := range w.expanders() {
+		if e.adds && w.addCosts(&e, base) {
+			break
+		}
+		if !e.adds && !ordered && w.expanderNames()[i] != "most-pods" {
+			ordered = true
+			for g := range factor {
+				factor[g] = math.Pow(orderFactor, min(e.machine(w, g), mostTiers))
 			}
 		}
 	}
-	return w.pricing.helped[g]
+	cost = slices.Clone(base)
+	for g := range cost {
+		cost[g] *= factor[g]
+	}
+	return cost, base
 }
+
+// addCosts takes the costs of an expander over; false: it knows none.
+func (w *Packer) addCosts(e *expander, base []float64) bool {
+	most := 0.0
+	for g := range w.Groups {
+		if c := e.machine(w, g); !math.IsInf(c, 1) {
+			most = max(most, c)
+		}
+	}
+	for g := range base {
+		if c := e.machine(w, g); most > 0 && !math.IsInf(c, 1) {
+			base[g] = c
+		} else if most > 0 {
+			base[g] *= most * orderFactor
+		}
+	}
+	return most > 0
+}
+
+// helped is how many of the pods that want room a machine of a group takes, one at a time.
+func (w *Packer) helped(g int) (n float64) {
+	for _, i := range w.TakenBy(g) {
+		n += float64(w.Demands[i].Count())
+	}
+	return n
+}
+
+// orderFactor is how many machines of one tier an operator's order puts before one of the next; mostTiers is the last tier that is told apart. firstShare is
+// the share of the least cost by which the second expander decides, nextShare divides it for each further one.
+const orderFactor, mostTiers, firstShare, nextShare = 100, 6, 1e-5, 100

@@ -3,7 +3,6 @@ package packing
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -76,10 +75,9 @@ func TestCompare(t *testing.T) {
 		{"beside one without a price", "price", Purchase{price: 9, podValue: 1}, Purchase{podValue: 1}, -1},
 		{"both without a price", "price", Purchase{podValue: 1, fresh: 1}, Purchase{podValue: 2, fresh: 3}, -1},
 		{"fewer machines", "least-nodes", Purchase{fresh: 2}, Purchase{fresh: 3}, -1},
-		{"more pods", "most-pods", Purchase{pods: 3, helpers: 1}, Purchase{pods: 2, helpers: 1}, -1},
-		{"more pods for a machine", "most-pods", Purchase{pods: 6, helpers: 3}, Purchase{pods: 5, helpers: 2}, 1},
-		{"the next decides", "least-nodes,most-pods", Purchase{fresh: 2, pods: 3, helpers: 1}, Purchase{fresh: 2, pods: 2, helpers: 1}, -1},
-		{"the first has decided", "least-nodes,most-pods", Purchase{fresh: 3, pods: 3, helpers: 1}, Purchase{fresh: 2, pods: 2, helpers: 1}, 1},
+		{"more pods", "most-pods", Purchase{pods: 3}, Purchase{pods: 2}, -1},
+		{"the next decides", "least-nodes,most-pods", Purchase{fresh: 2, pods: 3}, Purchase{fresh: 2, pods: 2}, -1},
+		{"the first has decided", "least-nodes,most-pods", Purchase{fresh: 3, pods: 3}, Purchase{fresh: 2, pods: 2}, 1},
 		{"a better tier", "priority", Purchase{group: 0}, Purchase{group: 1}, -1},
 		{"a worse tier", "priority", Purchase{group: 2}, Purchase{group: 1}, 1},
 		{"tiers of purchases", "priority", Purchase{machines: []int{1, 0, 1}, fresh: 2}, Purchase{machines: []int{0, 2, 0}, fresh: 2}, 1},
@@ -97,24 +95,6 @@ func TestCompare(t *testing.T) {
 		w.p.Priorities = []cluster.PriorityTier{{Priority: 3, Patterns: []string{"b"}}}
 		if got := w.packer().Compare(&c.a, &c.b); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
-		}
-	}
-}
-
-// TestCompareAfterFirst: what the first expander leaves open goes to the others, and then to the smaller machines.
-func TestCompareAfterFirst(t *testing.T) {
-	w := newWorld("least-nodes,least-waste")
-	w.group("a", 4)
-	for _, c := range []struct {
-		a, b Purchase
-		want int
-	}{
-		{Purchase{fresh: 3, waste: 0.1}, Purchase{fresh: 2, waste: 0.2}, -1},
-		{Purchase{fresh: 3, size: 1}, Purchase{fresh: 2, size: 2}, 1},
-		{Purchase{fresh: 2, size: 1}, Purchase{fresh: 2, size: 2}, -1},
-	} {
-		if got := w.packer().CompareAfterFirst(&c.a, &c.b); got != c.want {
-			t.Errorf("%+v and %+v: %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
 }
@@ -173,75 +153,38 @@ func TestMachineRanks(t *testing.T) {
 	}
 }
 
-// TestCosts: what a machine of each group costs, and what another purchase must save.
-func TestCosts(t *testing.T) {
+// TestOrderedCosts: what a machine of each group counts for.
+func TestOrderedCosts(t *testing.T) {
 	for _, c := range []struct {
 		name, chain string
 		change      func(*world)
 		want        string
+		adds        bool
 	}{
-		{"by price", "price", func(*world) {}, "[1.3 2.3] 0"},
-		{"a group without a price", "price", func(w *world) { w.g("b").Price = 0 }, "[] 0"},
-		{"by size", "least-waste", func(w *world) { w.g("b").Price = 0 }, "[5.1 2.5] 0.03"},
-		{"machines of no known size", "least-waste", func(w *world) { w.g("b").Price, w.g("b").Template.Capacity = 0, cluster.Resources{} }, "[] 0"},
-		{"by number", "least-nodes", func(*world) {}, "[1 1] 0"},
-		{"by the pods that they help", "most-pods", func(*world) {}, "[] 0"},
-		{"in an order", "priority", func(*world) {}, "[] 0"},
-		{"at random", "random,price", func(*world) {}, "[] 0"},
+		{"by price", "price", func(*world) {}, "[1.3 2.3]", true},
+		{"a group without a price comes last", "price", func(w *world) { w.g("b").Price = 0 }, "[1.3 316.7]", false},
+		{"no group has a price", "price,least-nodes", func(w *world) { w.g("a").Price, w.g("b").Price = 0, 0 }, "[1 1]", false},
+		{"by size", "least-waste", func(w *world) { w.g("b").Price = 0 }, "[5.1 2.5]", true},
+		{"by number", "least-nodes", func(*world) {}, "[1 1]", true},
+		{"by the pods that they help, and then by price", "most-pods,price", func(*world) {}, "[1.3 2.3]", false},
+		{"in an order", "priority,price", func(w *world) { w.p.Priorities = []cluster.PriorityTier{{Priority: 3, Patterns: []string{"b"}}} }, "[125 2.3]", false},
+		{"in an order without entries", "priority,price", func(*world) {}, "[1.3 2.3]", false},
 		{"a machine that would strand", "price", func(w *world) {
 			w.g("a").Template.Labels[zone], w.g("b").Template.Labels[zone] = "a", "b"
 			w.pods(1, "web", 3000, spread(zone)) // too large for b
-		}, "[1.3 4.5] 0"},
+		}, "[1.3 4.5]", true},
 	} {
 		w := newWorld(c.chain)
 		w.group("a", 4).Price = 1
 		w.group("b", 2).Price = 2
 		c.change(w)
-		cost, margin := w.packer().Costs()
+		p := w.packer()
+		cost := p.OrderedCosts()
 		for i := range cost {
 			cost[i] = math.Round(cost[i]*10) / 10
 		}
-		if got := fmt.Sprint(cost, margin); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
-	}
-}
-
-// TestPurchaseOf: what a purchase is to the expanders.
-func TestPurchaseOf(t *testing.T) {
-	rooms := [][]int64{{4000, 8000}, {0, 0}, {2000, 4000}}
-	for _, c := range []struct {
-		name     string
-		machines []int
-		want     string
-	}{
-		{"nothing", []int{0, 0, 0}, "0 machines at 0 of size 0.0, 0 pods of 0, waste 0"},
-		{"of two groups", []int{1, 0, 2}, "3 machines at 7.75 of size 10.1, 14 pods of 3, waste 1.625"},
-		{"of a group without a price and one with", []int{0, 1, 1}, "2 machines at 0 of size 3.8, 4 pods of 2, waste 0.5"},
-		{"with a group without a price", []int{1, 1, 0}, "2 machines at 0 of size 6.3, 6 pods of 2, waste 1.25"},
-		{"of a group without a price alone", []int{0, 1, 0}, "1 machines at 0 of size 1.3, 0 pods of 1, waste 0"},
-		{"of the last with a price", []int{0, 0, 1}, "1 machines at 3.25 of size 2.5, 4 pods of 1, waste 0.5"},
-	} {
-		w := newWorld("price,most-pods")
-		w.group("a", 4).Price = 1
-		w.group("b", 2).Price = 3
-		w.group("aa", 1)
-		w.pods(4, "web", 1500)
-		w.pods(2, "log", 3000)
-		told := func(p Purchase) string {
-			return fmt.Sprintf("%d machines at %v of size %.1f, %d pods of %d, waste %v", p.fresh, p.price, p.size, p.pods, p.helpers, p.waste)
-		}
-		p := w.packer()
-		if got := told(p.PurchaseOf(c.machines, rooms, [2]float64{1000, 4000})); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
-		p.ByFirstAlone(func() {
-			if x := p.PurchaseOf(c.machines, rooms, [2]float64{1000, 4000}); x.pods != 0 || !p.OneExpander() {
-				t.Errorf("%s: %d pods are counted for an expander that is left out", c.name, x.pods)
-			}
-		})
-		if p.OneExpander() || !slices.Equal(p.expanderNames(), []string{"price", "most-pods"}) {
-			t.Errorf("%s: the chain is %v after it was asked for its first alone", c.name, p.expanderNames())
+		if got := fmt.Sprint(cost); got != c.want || p.costsAdd() != c.adds {
+			t.Errorf("%s: %s, they add up: %v, want %s", c.name, got, p.costsAdd(), c.want)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (v *Solver) optionFor(g, limit int) *option {
 	if len(p.Items) == 0 {
 		return nil
 	}
-	o := &option{Purchase: Purchase{group: g, helpers: 1}, limit: limit, empty: p.Empty, found: v.changes, places: len(v.Solution.Bins), which: which, set: set}
+	o := &option{Purchase: Purchase{group: g}, limit: limit, empty: p.Empty, found: v.changes, places: len(v.Solution.Bins), which: which, set: set}
 	o.headroom = !slices.ContainsFunc(which, func(i int) bool { return v.w.Demands[i].Headroom == "" })
 	o.packed = v.pack(p, which)
 	o.k, v.options[g] = o.packed, o
@@ -186,7 +186,7 @@ func (v *Solver) better(a, b *option) bool {
 		return a.left == 0 && b.left > 0
 	}
 	if strands := v.w.stranding(); strands[a.group] != strands[b.group] {
-		if cost, _ := v.w.Costs(); cost != nil { // else an operator has given an order of groups
+		if v.w.costsAdd() { // else an operator has given an order of groups
 			return strands[b.group]
 		}
 	}

@@ -16,7 +16,6 @@ type pricing struct {
 	drawTier     []int // by group, its place in the draw
 	machineCosts []float64
 	ranks        []int // see MachineRanks
-	helped       []int // see helpedBy
 }
 
 const noPriority = math.MinInt

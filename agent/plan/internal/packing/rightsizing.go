@@ -332,7 +332,7 @@ func (v *Solver) estimate(o *option, g int, sums []relaxation) bool {
 			need = max(need, int((n+empty[j]-1)/empty[j]))
 		}
 	}
-	*o = option{Purchase: Purchase{group: g, pods: f.pods, helpers: 1, fresh: need * misfit}}
+	*o = option{Purchase: Purchase{group: g, pods: f.pods, fresh: need * misfit}}
 	o.weigh([2]float64{float64(f.sum[0]), float64(f.sum[1])}, empty, o.fresh)
 	o.price = v.w.prices[g] * float64(o.fresh)
 	return true

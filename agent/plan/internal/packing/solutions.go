@@ -185,20 +185,6 @@ func (w *Packer) solveVerified(withMarked bool, first func(*Solver) bool) *Solve
 	}
 }
 
-// HelpsAsMany tells whether a solution leaves none of the pods that a purchase helps. Pods do not count that the model
-// binds without one, that nothing helps, or that are only claimed by the purchase.
-func (a *Solution) HelpsAsMany(purchase, without *Solution) bool {
-	if a.Unplaced() <= purchase.Unplaced() {
-		return true
-	}
-	for i, n := range purchase.Left {
-		if n += purchase.Claims[i]; n < without.Left[i] && a.Left[i] > n {
-			return false
-		}
-	}
-	return true
-}
-
 // AnyMarked tells whether a node is being emptied.
 func (w *Packer) AnyMarked() bool {
 	return slices.ContainsFunc(w.Nodes, func(n round.Node) bool { return n.State == round.StateMarked })

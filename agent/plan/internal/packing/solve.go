@@ -32,9 +32,7 @@ type Solution struct {
 	On          []int          // by demand: pods on nodes that are Ready
 	Allocations [][]Allocation // by demand, in the order of the groups
 	Left        []int          // by demand: pods that no group can help
-	Claims      []int          // by demand: pods that are on no machine, and for which machines have room by size (see judge.assignReserved); nil: none
-	Later       map[int]int    // by class: pods that are left because other pods would use machines that were bought for them now (see judge.useless); nil: none
-	Reasons     []string       // by group: what kube-scheduler has to do with its machines (see judge.reasons); nil: it was not asked
+	Reasons     []string       // by group: what kube-scheduler has to do with its machines (see purchase.reasons); nil: it was not asked
 }
 
 // Bought is how many machines are bought.
@@ -177,13 +175,6 @@ func (v *Solver) Put(pl *Bin, i, n int) {
 		return
 	}
 	v.add(i, pl.Group, n, pl.Fresh)
-}
-
-// Claim lets n pods of demand i that are on no bin count on the upcoming machines of a group.
-func (v *Solver) Claim(i, g, n int) {
-	v.add(i, g, n, false)
-	v.Solution.Left[i] -= n
-	v.Solution.Claims[i] += n
 }
 
 // applyFresh adds the new machines of a packing.

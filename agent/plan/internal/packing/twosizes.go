@@ -49,7 +49,7 @@ func (v *Solver) twoSizePacking(o *option, p *binpack.Problem) *option {
 // is more than the share that it costs more. Where an operator has given an order of groups, it is the best one. It costs the
 // options.
 func (v *Solver) withLargerOnes(best *option, all []*option) *option {
-	if cost, _ := v.w.Costs(); cost == nil {
+	if !v.w.costsAdd() {
 		return best
 	}
 	for _, o := range all {

@@ -375,7 +375,7 @@ func (v *Solver) alone(i, g, per, limit int) option {
 	empty, _ := v.w.Template(&v.w.Groups[g])
 	pods, size := min(v.Solution.Left[i], per*limit), v.w.Dimensions.Class(v.w.Demands[i].Class)
 	machines := (pods + per - 1) / per
-	o := option{Purchase: Purchase{group: g, pods: pods, helpers: 1, fresh: max(machines-v.upcoming[g], 0)}, left: v.Solution.Left[i] - pods}
+	o := option{Purchase: Purchase{group: g, pods: pods, fresh: max(machines-v.upcoming[g], 0)}, left: v.Solution.Left[i] - pods}
 	o.weigh([2]float64{float64(size[0]) * float64(pods), float64(size[1]) * float64(pods)}, empty, machines)
 	o.price = v.w.prices[g] * float64(o.fresh)
 	return o

@@ -44,10 +44,10 @@ type Wait struct {
 }
 
 // Hold takes the machines out of a solution that are not worth buying yet, and returns by demand the pods that wait for that; nil: there are
-// none. Where the solution does not say which pods go on which machine (a round that is too large to be judged), nothing waits.
+// none. In a round that is too large to bind pod by pod nothing waits.
 // It costs P log P, and the machines and what is on them.
 func Hold(p *packing.Packer, a *packing.Solution) []Wait {
-	if p.Policy.Patience <= 0 || a.Bought() == 0 || slices.ContainsFunc(a.Claims, func(n int) bool { return n > 0 }) {
+	if p.Policy.Patience <= 0 || a.Bought() == 0 {
 		return nil
 	}
 	if slices.ContainsFunc(a.Bins, func(b packing.Bin) bool { return b.Fresh && keepsHeadroom(p, &b) }) {

@@ -14,22 +14,18 @@ func TestBudgetIsTold(t *testing.T) {
 	for _, c := range []struct {
 		name                  string
 		pods, classes, groups int
-		steps                 int // of judging; 0: as many as there are
 		told                  string
 	}{
-		{"a small search", 69, 55, 6, 0, ""},
-		{"a search that does not pay any more", 500, 5, 12, 0, ""},
-		{"a search without steps", 69, 55, 6, 1000, "the budget of scale-up's search is spent: the best purchase that was found by then is made"},
-		{"too many pods", 6001, 2, 2, 0, "the budget of scale-up's search is spent: 6001 pods are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"},
-		{"too many classes", 600, 201, 2, 0, "the budget of scale-up's search is spent: 201 classes of pods are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"},
-		{"too many groups", 10, 1, 65, 0, "the budget of scale-up's search is spent: 65 node groups are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"},
-		{"nothing to buy", 0, 1, 65, 0, ""},
+		{"a small search", 69, 55, 6, ""},
+		{"a search that does not pay any more", 500, 5, 12, ""},
+		{"a search that is cut short", 5500, 190, 12, "the budget of scale-up's search is spent: the best purchase that was found by then is made"},
+		{"too many pods", 6001, 2, 2, "the budget of scale-up's search is spent: 6001 pods are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"},
+		{"too many classes", 600, 201, 2, "the budget of scale-up's search is spent: 201 classes of pods are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"},
+		{"too many groups", 10, 1, 65, "the budget of scale-up's search is spent: 65 node groups are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"},
+		{"nothing to buy", 0, 1, 65, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := burst(1, c.pods, c.classes, c.groups, 0)
-			if c.steps > 0 {
-				w.judge.Budget = c.steps
-			}
 			w.Decide()
 			told, helped := "", 0
 			for _, h := range w.Plan.Held {

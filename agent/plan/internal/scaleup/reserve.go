@@ -71,6 +71,7 @@ func (w *Planner) reserve(i int, shares []packing.Allocation, machines []portion
 		keys = w.patient[i].Keys
 	}
 	names := w.named(keys, shares)
+	w.nameRest(i, shares, names)
 	for x, s := range shares {
 		gr := &w.Groups[s.Group]
 		if s.Upcoming+s.New <= 0 {
@@ -97,6 +98,19 @@ func (w *Planner) reserve(i int, shares []packing.Allocation, machines []portion
 			gr.Expected += s.New - len(helped)
 		}
 	}
+}
+
+// nameRest finds the pods of a demand that count on no machine, and those that count on one that is coming.
+func (w *Planner) nameRest(i int, shares []packing.Allocation, names [][]cluster.PodKey) {
+	var coming, taken []cluster.PodKey
+	for x, s := range shares {
+		coming = append(coming, names[x][:min(s.Upcoming, len(names[x]))]...)
+		taken = append(taken, names[x]...)
+	}
+	slices.Sort(coming)
+	slices.Sort(taken)
+	w.coming[i] = coming
+	w.rest[i] = slices.DeleteFunc(slices.Clone(w.Demands[i].Keys), func(k cluster.PodKey) bool { _, is := slices.BinarySearch(taken, k); return is })
 }
 
 // named says which of a demand's pods count on which of the groups: those that did so in earlier rounds, and then the first ones.

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/judge"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/patience"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/purchase"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -21,18 +22,17 @@ import (
 type Planner struct {
 	*round.State
 	packer           *packing.Packer
-	judge            *judge.Judge
 	keysByAllocation [][]cluster.PodKey // room for named and merge
 	patient          []patience.Wait    // by demand: the pods whose machine is held; nil: there are none
 	closed           []int              // by demand: see applyToTopology
+	coming, rest     [][]cluster.PodKey // by demand: the pods that count on upcoming machines, and on none
 	refusals         refusalLists
 	zones            zoneBlame
 }
 
 // New begins scale-up.
 func New(w *round.State) *Planner {
-	p := packing.New(w)
-	return &Planner{State: w, packer: p, judge: judge.New(p)}
+	return &Planner{State: w, packer: packing.New(w)}
 }
 
 // CheckExpanders says what is wrong with the choice of expanders.
@@ -53,50 +53,48 @@ func (w *Planner) CheckExpanders() {
 
 // Decide finds room for the pending pods and buys what is missing. It returns every node
 // with what is on it then; nil: no pod was constrained, and nothing was worked out.
-// It costs what judging costs; where nothing is judged, what packing costs.
+// It costs what package purchase may spend; where the round is too large for it, what packing costs.
 func (w *Planner) Decide() *fit.State {
 	if len(w.Demands) == 0 {
 		w.buy(nil)
 		return nil
 	}
-	w.packer.Topology = topology.Compile(w.State)
-	w.judge.Measure()
-	best := w.judge.Judged()
-	if best != nil && w.packer.Topology != nil && best.Bought() > 0 && w.deferDemands() {
-		best = w.judge.Judged()
-	}
-	if best == nil {
-		best = w.packedSolution()
-	}
+	best := w.solution()
 	w.patient = patience.Hold(w.packer, best)
 	w.applySolution(best)
 	w.explain(best)
 	w.buy(best)
-	w.judge.TellBudget(best)
 	if w.packer.Topology == nil {
 		return nil
 	}
 	return w.packer.Topology.State
 }
 
-// packedSolution is the solution of packing, judged where that can be done. Where it buys, the contents that earlier
-// rounds chose come first, or after a restart what the model makes of the upcoming machines; some pods may count on nodes that are
-// being emptied.
-func (w *Planner) packedSolution() *packing.Solution {
-	best := w.packer.BestSolution()
-	if best.Bought() > 0 && w.judge.Askable() {
-		a := w.judge.AsReserved(w.packer.MachineCosts(), false)
-		if a == nil && w.packer.AnyMarked() {
-			a = w.judge.AsReserved(w.packer.MachineCosts(), true)
+// solution is where the pods go and what is bought: by the model of kube-scheduler, or by packing where the round is too large for that.
+func (w *Planner) solution() *packing.Solution {
+	tooLarge := purchase.TooLarge(w.State)
+	if tooLarge == "" {
+		w.packer.Topology = topology.Constraints(w.State)
+		if best := w.solved(purchase.Of); best != nil {
+			return best
 		}
-		if a != nil {
-			return a
-		}
+		tooLarge = purchase.Size(w.State)
 	}
-	if w.packer.Topology != nil && best.Bought() > 0 && w.deferDemands() {
-		best = w.packer.BestSolution()
+	w.packer.Topology, w.packer.ListPods = topology.Compile(w.State), false
+	best := w.solved(func(p *packing.Packer) *packing.Solution { return p.BestSolution() })
+	if best.Bought() > 0 {
+		w.BudgetSpent(budget.Search, "%s are too many to hold purchases against a model of kube-scheduler; what packing finds is bought", tooLarge)
 	}
-	return w.judge.JudgePacked(best)
+	return best
+}
+
+// solved is a solution, once more without the demands that have to wait where it buys.
+func (w *Planner) solved(by func(*packing.Packer) *packing.Solution) *packing.Solution {
+	best := by(w.packer)
+	if best != nil && w.packer.Topology != nil && best.Bought() > 0 && w.deferDemands() {
+		best = by(w.packer)
+	}
+	return best
 }
 
 // applySolution takes the room that pending pods count on, and remembers reservations.
@@ -131,6 +129,7 @@ func (w *Planner) applySolution(a *packing.Solution) {
 		}
 	}
 	machines := w.machinesOf(a)
+	w.coming, w.rest = make([][]cluster.PodKey, len(w.Demands)), make([][]cluster.PodKey, len(w.Demands))
 	for i := range w.Demands {
 		switch k := &w.Demands[i]; {
 		case k.Buys:
@@ -249,13 +248,13 @@ func (w *Planner) explain(a *packing.Solution) {
 			}
 		}
 		if n := a.On[i] - w.closed[i]; n > 0 {
-			w.HeldPods(k, n, decision.RuleRoomOnNode, w.roomWords(k.Class))
+			w.HeldPods(w.next(i, n), n, decision.RuleRoomOnNode, w.roomWords(k.Class))
 		}
 		if n := w.closed[i]; n > 0 {
-			w.HeldPods(k, n, decision.RuleRoomOnNode, "there is room on a node, which its topology spread or affinity opens when the pods that count on machines run: the scheduler will place it then")
+			w.HeldPods(w.next(i, n), n, decision.RuleRoomOnNode, "there is room on a node, which its topology spread or affinity opens when the pods that count on machines run: the scheduler will place it then")
 		}
 		if coming > 0 {
-			w.HeldPods(k, coming, decision.RuleRoomUpcoming, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
+			w.HeldPods(w.namedBy(k, w.coming[i]), coming, decision.RuleRoomUpcoming, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
 		}
 		left := a.Left[i]
 		if w.patient != nil && w.patient[i].Pods > 0 {
@@ -266,14 +265,27 @@ func (w *Planner) explain(a *packing.Solution) {
 		case left == 0:
 		case k.Deferral != "":
 			w.HeldPods(k, left, cmp.Or(k.DeferralRule, decision.RuleDeferred), k.Deferral)
-		case a.Later[k.Class] > 0:
-			w.HeldPods(k, left, decision.RuleDeferred, "kube-scheduler would put other pods on a machine that is bought now: the agent buys one for this pod when those run")
 		default:
 			refusals, words := w.sharedRefusals(k.Class, a.Grow)
-			w.HeldPods(k, left, decision.RuleNoGroup, words)
+			w.HeldPods(w.next(i, left), left, decision.RuleNoGroup, words)
 			w.Plan.Held[len(w.Plan.Held)-1].Groups = refusals
 		}
 	}
+}
+
+// next is a demand with the names of those of its pods that count on no machine, and takes n of them off the list.
+func (w *Planner) next(i, n int) *round.Demand {
+	list := w.rest[i]
+	w.rest[i] = list[min(n, len(list)):]
+	return w.namedBy(&w.Demands[i], list)
+}
+
+// namedBy is a demand with some of its pods; with all where there are none.
+func (w *Planner) namedBy(k *round.Demand, keys []cluster.PodKey) *round.Demand {
+	if len(keys) == 0 {
+		return k
+	}
+	return &round.Demand{Class: k.Class, Keys: keys}
 }
 
 // roomWords say when kube-scheduler places a pod that has room on a node.

@@ -87,3 +87,30 @@ func (s *Sim) Best(class int) []int {
 	slices.Sort(out)
 	return out
 }
+
+// Fill puts up to n pods of a class on a node that has room for them and whose shape lets them on: as many as the other
+// filters allow, whatever they score. It returns how many.
+func (s *Sim) Fill(class, at, n int) int {
+	if s.cfg.State != nil && s.cfg.State.Constrained(class) {
+		if n = min(n, s.cfg.State.MaxFit(class, int(s.nodes[at].state))); n <= 0 {
+			return 0
+		}
+		s.cfg.State.Put(class, int(s.nodes[at].state), n)
+	}
+	s.put(class, at, n)
+	if k := len(s.log) - 1; k >= s.marked && s.log[k].Class == class && s.log[k].Node == at {
+		s.log[k].Count += n
+	} else {
+		s.log = append(s.log, Placement{class, at, n})
+	}
+	return n
+}
+
+// Refused is the rule of the first filter beyond room and shape that refuses one more pod of a class on a node; empty: none does.
+func (s *Sim) Refused(class, node int) (rule string) {
+	if s.cfg.State == nil {
+		return ""
+	}
+	rule, _ = s.cfg.State.Refused(class, int(s.nodes[node].state))
+	return rule
+}

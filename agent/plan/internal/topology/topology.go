@@ -57,9 +57,9 @@ const (
 	RankFree
 )
 
-// Compile looks for constraints among the pending pods. Most rounds have none, and then
+// Constraints looks for constraints among the pending pods. Most rounds have none, and then
 // nothing is built.
-func Compile(w *round.State) *Topology {
+func Constraints(w *round.State) *Topology {
 	if !mayBeConstrained(w) {
 		return nil
 	}
@@ -74,6 +74,16 @@ func Compile(w *round.State) *Topology {
 		return nil
 	}
 	b.reachable = make([][]int8, len(w.Snapshot.Classes))
+	b.numberDomains(nil)
+	return b
+}
+
+// Compile is Constraints turned into what a packer understands: the demands are divided among zones.
+func Compile(w *round.State) *Topology {
+	b := Constraints(w)
+	if b == nil {
+		return nil
+	}
 	b.Rank = make([]int8, len(w.Snapshot.Classes))
 	for i := range b.Rank {
 		b.Rank[i] = rankOf(&w.Snapshot.Classes[i])

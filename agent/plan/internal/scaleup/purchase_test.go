@@ -11,6 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/purchase"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
@@ -53,14 +54,14 @@ func burst(seed uint64, pods, classes, groups, hosts int) *Planner {
 	return New(w)
 }
 
-// TestJudgeKeepsItsBudget counts the steps of rounds that once took seconds: few pods of
+// TestPurchaseKeepsItsBudget counts the steps of rounds that once took seconds: few pods of
 // many kinds on several groups, and hundreds of classes with terms of anti-affinity. One
 // binding of all pods may begin when the budget is nearly spent, and no more.
-func TestJudgeKeepsItsBudget(t *testing.T) {
+func TestPurchaseKeepsItsBudget(t *testing.T) {
 	for _, c := range []struct {
 		name                         string
 		pods, classes, groups, hosts int
-		judged                       bool
+		tried                        bool
 	}{
 		{"69 pods on 6 groups", 69, 55, 6, 0, true},
 		{"2,000 pods of 60 classes on 12 groups", 2000, 60, 12, 0, true},
@@ -68,18 +69,18 @@ func TestJudgeKeepsItsBudget(t *testing.T) {
 		{"150 classes with 2 terms on hosts", 450, 150, 12, 2, true},
 		{"10 equal groups", 200, 10, 10, 0, true},
 		{"too many classes are packed alone", 600, 300, 12, 0, false},
-		{"one class on one group is counted", 300, 1, 1, 0, false},
-		{"one class with a term on hosts is judged", 30, 1, 1, 1, true},
+		{"one class on one group", 300, 1, 1, 0, true},
+		{"one class with a term on hosts ", 30, 1, 1, 1, true},
 	} {
 		w := burst(1, c.pods, c.classes, c.groups, c.hosts)
 		began := time.Now()
 		w.Decide()
-		t.Logf("%s: %d steps, %s", c.name, w.judge.Steps, time.Since(began).Round(time.Millisecond))
-		if (w.judge.Steps > 0) != c.judged {
-			t.Errorf("%s: %d steps of judging", c.name, w.judge.Steps)
+		t.Logf("%s: %d steps, %s", c.name, w.Spent.Of(budget.Search), time.Since(began).Round(time.Millisecond))
+		if (w.Spent.Of(budget.Search) > 0) != c.tried {
+			t.Errorf("%s: %d steps of search", c.name, w.Spent.Of(budget.Search))
 		}
-		if most := budget.Search.Budget(); w.judge.Steps > most+240_000 {
-			t.Errorf("%s: %d steps, the budget is %d", c.name, w.judge.Steps, most)
+		if most := budget.Search.Budget(); w.Spent.Of(budget.Search) > most+240_000 {
+			t.Errorf("%s: %d steps, the budget is %d", c.name, w.Spent.Of(budget.Search), most)
 		}
 		if !w.Grew {
 			t.Errorf("%s: nothing is bought", c.name)
@@ -94,9 +95,8 @@ func TestNewMachinesAreBought(t *testing.T) {
 		w := burst(seed, 60, 12, 4, 0)
 		w.Snapshot.Classes[0].PodAntiAffinity = []cluster.PodTerm{{TopologyKey: "topology.kubernetes.io/zone", Namespaces: []string{"n"},
 			Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{"0"}}}}}}
-		w.packer.Topology = topology.Compile(w.State)
-		w.judge.Measure()
-		a := w.judge.Judged()
+		w.packer.Topology = topology.Constraints(w.State)
+		a := purchase.Of(w.packer)
 		if a == nil || a.Unplaced() != 2 {
 			t.Fatalf("seed %d: %+v", seed, a)
 		}

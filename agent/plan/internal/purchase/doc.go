@@ -1,0 +1,12 @@
+// Package purchase decides which machines are bought for the pods that wait: Of(packing.Packer).
+//
+// There is one board (schedsim.Sim): the nodes, the machines that are upcoming, and the machines of the purchase that is tried. A purchase
+// is a number of machines by group. It is judged as the cluster that it makes: all its machines join, kube-scheduler binds the pods that
+// wait, in the order of its queue and by its scores, and what it leaves is a second purchase. A few purchases are proposed by what
+// machines hold for their price (propose.go), each is tried in one draw of what nobody knows (trial.go), machines of the best are exchanged
+// for cheaper ones (exchange.go), and the best of these stand several draws (choose.go).
+//
+// Layer 1, pure. It refuses rounds that are too large to bind pod by pod (TooLarge): packing decides these.
+//
+// Costs in doc comments have the letters of package schedsim.
+package purchase
