@@ -17,7 +17,7 @@ const (
 // Budget is how many steps the part may take in a round. The budgets of all parts cost a second
 // of processor time together.
 func (p Part) Budget() int {
-	return [count]int{Search: 1_500_000, Relocation: 3_000_000, Consolidation: 2_000_000}[p]
+	return [count]int{Search: 1_000_000, Relocation: 3_000_000, Consolidation: 2_000_000}[p]
 }
 
 // Parts are all parts, in the order of a round.
