@@ -335,7 +335,9 @@ func TestKubeadmForms(t *testing.T) {
 		return a.String()
 	}
 	for _, config := range []string{"controlPlaneEndpoint: api.example.com", "controlPlaneEndpoint: 'api.example.com:6443'", "apiServer:\n  certSANs: [a, \"api.example.com\"]", "apiServer:\n    certSANs:\n    -   'api.example.com' \n",
-		"kind: x\ncontrolPlaneEndpoint: https://API.example.com:6443\n", "apiServer:\n  certSANs:\n  - b\n  - api.example.com"} {
+		"kind: x\ncontrolPlaneEndpoint: https://API.example.com:6443\n", "apiServer:\n  certSANs:\n  - b\n  - api.example.com",
+		"{\"apiServer\":{\"certSANs\":[\"api.example.com\"]}}", "{\"controlPlaneEndpoint\": \"api.example.com:6443\"}", "\"controlPlaneEndpoint\": \"api.example.com\"", "apiServer:\n  certSANs:\n  - api.example.com # the load balancer: eu",
+		"controlPlaneEndpoint: api.example.com:6443 # since 2024: DNS", "apiServer: {certSANs: [a, api.example.com]}"} {
 		if said := join(config, "api.example.com"); !strings.Contains(said, "kubeadm-config") {
 			t.Errorf("%q: %q", config, said)
 		}
