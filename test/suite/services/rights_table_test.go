@@ -569,7 +569,7 @@ func (s *stolen) honest(t *testing.T) {
 			return nil
 		},
 		"serving of the leader for an address of the API server": func(t *testing.T, s *stolen) error {
-			return serves("leader").with(func(w *wish) { w.ips = append(w.ips, net.ParseIP(leaderAddress), net.ParseIP(s.server(t))) }).approve(t, s)
+			return serves("leader").with(func(w *wish) { w.ips = append(w.ips, net.ParseIP(leaderAddress), net.ParseIP(serverAddress)) }).approve(t, s)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
