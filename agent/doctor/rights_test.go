@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -41,6 +43,24 @@ func TestCheckRights(t *testing.T) {
 		}
 		if !slices.Equal(levels, c.levels) {
 			t.Errorf("%s: %v, want %v", name, levels, c.levels)
+		}
+	}
+}
+
+// TestLeadersRight: each Node of the control plane whose name the policies do not know is named with the remedy.
+func TestLeadersRight(t *testing.T) {
+	for _, granted := range []bool{true, false} {
+		objects := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp-1", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}})
+		objects.PrependReactor("create", "selfsubjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
+			review.Status.Allowed = granted || review.Spec.ResourceAttributes.Resource != "controlplanenodes"
+			return true, review, nil
+		})
+		var cfg config.Config
+		cfg.CSR.Enabled = true
+		found := checkRights(t.Context(), cfg, kubetest.Client(objects))
+		if len(found) != 1 || (found[0].Level == LevelOK) != granted || !granted && (!strings.Contains(found[0].Text, "controlplanenodes.autoscaler-agent cp-1:") || !strings.Contains(found[0].Remedy, "install")) {
+			t.Errorf("granted %t: %+v", granted, found)
 		}
 	}
 }

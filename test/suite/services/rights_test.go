@@ -7,6 +7,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -458,7 +459,11 @@ func (s *stolen) check(t *testing.T, kubeconfig string, env ...string) []finding
 	out, err := command.Output() // there is no cloud, so that it always fails
 	var all, own []finding
 	if jsonErr := json.Unmarshal(out, &all); jsonErr != nil {
-		t.Fatalf("%v, %v: %s", err, jsonErr, out)
+		var said []byte
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			said = exit.Stderr
+		}
+		t.Fatalf("%v, %v: %s%s", err, jsonErr, out, said)
 	}
 	for _, f := range all {
 		if f.About == "rights" && f.Level != "ok" {
