@@ -8,7 +8,7 @@ import (
 )
 
 // drifting lets the agents replace the machines whose launch template has another version.
-var drifting = []string{"AUTOSCALER_SCALING_DRIFT=true", "AUTOSCALER_SCALING_DISRUPTION_BUDGETS=50%"}
+var drifting = []string{"AUTOSCALER_SCALING_DRIFT=true", "AUTOSCALER_SCALING_REPLACE_SETTLE_TIME=2m", "AUTOSCALER_SCALING_DISRUPTION_BUDGETS=50%"}
 
 // rollout gives the group another image in a storm: each old machine goes once and is replaced once, no machine is left that the
 // group, the cluster or the cloud does not know of, and no pod is lost.
