@@ -204,13 +204,6 @@ func (l *linter) hostNameCommand(words []string, line int) {
 	}
 }
 
-// The flags of kubeadm join that take a value, and those that do not.
-var (
-	valueFlags  = strings.Fields("apiserver-advertise-address apiserver-bind-port certificate-key config cri-socket discovery-file discovery-token discovery-token-ca-cert-hash ignore-preflight-errors node-name patches skip-phases tls-bootstrap-token token v rootfs log-file log-dir log-file-max-size stderrthreshold vmodule kubeconfig feature-gates")
-	switches    = strings.Fields("control-plane discovery-token-unsafe-skip-ca-verification dry-run help add-dir-header alsologtostderr logtostderr one-output skip-headers skip-log-headers h")
-	besideFiles = strings.Fields("config ignore-preflight-errors dry-run kubeconfig node-name rootfs v log-file skip-phases skip-headers skip-log-headers help h")
-)
-
 type joinFlags struct {
 	values map[string][]string
 	args   []string
@@ -218,7 +211,7 @@ type joinFlags struct {
 }
 
 func (l *linter) joinFlags(words []string, line int) {
-	f := joinFlags{values: map[string][]string{}}
+	f, table := joinFlags{values: map[string][]string{}}, kubeletTables().joins
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		if !strings.HasPrefix(w, "-") || w == "-" {
@@ -229,8 +222,8 @@ func (l *linter) joinFlags(words []string, line int) {
 		switch {
 		case strings.Contains(name, jinja.Unknown):
 			return // flags of a variable
-		case slices.Contains(switches, name):
-		case !slices.Contains(valueFlags, name):
+		case table[name].kind == "switch":
+		case table[name].kind == "":
 			l.add(JoinInfo, true, line, "kubeadm join knows no flag --%s and ends", name)
 			if f.odd = true; !given && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
 				i++
@@ -262,7 +255,7 @@ func (l *linter) discovery(f joinFlags, line int) {
 			bad("--config is empty")
 		}
 		for name := range f.values {
-			if !slices.Contains(besideFiles, name) {
+			if !kubeletTables().joins[name].beside {
 				bad("--%s does not go beside --config: write it into the file", name)
 			}
 		}

@@ -23,24 +23,37 @@ var kubeletText string
 // minors are the first and the last minor whose kubelet knows a flag.
 type minors struct{ first, last int }
 
-// kubeletTables are what kubelet.txt holds: flags by their name, and the kinds of the fields of a
-// JoinConfiguration by kubeadm's API version and their path.
-var kubeletTables = sync.OnceValues(func() (flags map[string]minors, fields map[string]map[string]string) {
-	flags, fields = map[string]minors{}, map[string]map[string]string{}
+// joinFlag is a flag of kubeadm join: "value" or "switch", and whether it goes beside --config.
+type joinFlag struct {
+	kind   string
+	beside bool
+}
+
+// tables are what kubelet.txt holds.
+type tables struct {
+	flags  map[string]minors
+	joins  map[string]joinFlag
+	fields map[string]map[string]string // kinds, by kubeadm's API version and the path in a JoinConfiguration
+}
+
+var kubeletTables = sync.OnceValue(func() tables {
+	t := tables{map[string]minors{}, map[string]joinFlag{}, map[string]map[string]string{}}
 	for line := range strings.Lines(kubeletText) {
 		switch w := strings.Fields(line); w[0] {
 		case "flag":
 			var m minors
 			_, _ = fmt.Sscanf(w[2], "%d-%d", &m.first, &m.last) // a test reads the whole table
-			flags[w[1]] = m
+			t.flags[w[1]] = m
+		case "join":
+			t.joins[w[1]] = joinFlag{w[2], w[3] == "beside"}
 		case "field":
-			if fields[w[1]] == nil {
-				fields[w[1]] = map[string]string{}
+			if t.fields[w[1]] == nil {
+				t.fields[w[1]] = map[string]string{}
 			}
-			fields[w[1]][w[2]] = w[3]
+			t.fields[w[1]][w[2]] = w[3]
 		}
 	}
-	return flags, fields
+	return t
 })
 
 // kubeletArgument judges one flag of a kubelet, once the version of the kubelet is known.
@@ -53,8 +66,7 @@ func (l *linter) kubeletArgument(name, value string, line int) {
 		l.add(NoEffect, true, line, "the kubelet ends: "+format, args...)
 	}
 	l.seen.later = append(l.seen.later, func() {
-		flags, _ := kubeletTables()
-		switch known, ok := flags[name]; {
+		switch known, ok := kubeletTables().flags[name]; {
 		case !ok:
 			refuse("no version from 1.%d to 1.%d knows --%s: leave it out", userdata.OldestMinor, userdata.NewestMinor, name)
 		case l.seen.kubelet < userdata.OldestMinor || l.seen.kubelet > userdata.NewestMinor:
@@ -157,8 +169,8 @@ func (l *linter) joinFields(root *yaml.Node) {
 		return
 	}
 	api := strings.TrimPrefix(version.Value, "kubeadm.k8s.io/")
-	if _, fields := kubeletTables(); fields[api] != nil {
-		l.field(joinTypes{api, fields[api]}, "", root)
+	if kinds := kubeletTables().fields[api]; kinds != nil {
+		l.field(joinTypes{api, kinds}, "", root)
 	}
 }
 

@@ -166,12 +166,12 @@ func TestRules(t *testing.T) {
 
 // TestKubeletTables: the table is whole, and its minors are those that user data is made for.
 func TestKubeletTables(t *testing.T) {
-	flags, fields := kubeletTables()
-	if len(flags) < 140 || len(fields["v1beta3"]) < 25 || len(fields["v1beta4"]) < 35 {
-		t.Errorf("%d flags, %d and %d fields", len(flags), len(fields["v1beta3"]), len(fields["v1beta4"]))
+	table := kubeletTables()
+	if len(table.flags) < 140 || len(table.joins) < 30 || len(table.fields["v1beta3"]) < 25 || len(table.fields["v1beta4"]) < 35 {
+		t.Errorf("%d and %d flags, %d and %d fields", len(table.flags), len(table.joins), len(table.fields["v1beta3"]), len(table.fields["v1beta4"]))
 	}
 	newest := 0
-	for name, m := range flags {
+	for name, m := range table.flags {
 		newest = max(newest, m.last)
 		if m.first < userdata.OldestMinor || m.last < m.first || m.last > userdata.NewestMinor {
 			t.Errorf("--%s: %+v", name, m)

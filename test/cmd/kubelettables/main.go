@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,24 +41,31 @@ func main() {
 // tables are the lines of the file.
 func tables(ctx context.Context) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Flags of the kubelets of Kubernetes 1.%d.0 to 1.%d.0, with the first and the last minor that knows them, and\n"+
-		"# fields of kubeadm's JoinConfiguration. Made by test/cmd/kubelettables (make kubelet-tables).\n", userdata.OldestMinor, userdata.NewestMinor)
-	known := map[string][]int{}
+	fmt.Fprintf(&b, "# Flags of the kubelets of Kubernetes 1.%d.0 to 1.%d.0, with the first and the last minor that knows them, those of\n"+
+		"# kubeadm join, and fields of its JoinConfiguration. Made by test/cmd/kubelettables (make kubelet-tables).\n", userdata.OldestMinor, userdata.NewestMinor)
+	known := map[string][]int{} // by the beginning of a line
 	for minor := userdata.OldestMinor; minor <= userdata.NewestMinor; minor++ {
 		names, err := kubeletFlags(ctx, minor)
 		if err != nil {
 			return "", fmt.Errorf("the kubelet of 1.%d: %w", minor, err)
 		}
+		joins, err := joinFlags(ctx, minor)
+		if err != nil {
+			return "", fmt.Errorf("kubeadm join of 1.%d: %w", minor, err)
+		}
 		for name := range names {
-			known[name] = append(known[name], minor)
+			joins = append(joins, "flag "+name)
+		}
+		for _, line := range joins {
+			known[line] = append(known[line], minor)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		first, last := known[name][0], known[name][len(known[name])-1]
 		if last-first+1 != len(known[name]) {
-			return "", fmt.Errorf("--%s came back: %v", name, known[name])
+			return "", fmt.Errorf("%s came back: %v", name, known[name])
 		}
-		fmt.Fprintf(&b, "flag %s %d-%d\n", name, first, last)
+		fmt.Fprintf(&b, "%s %d-%d\n", name, first, last)
 	}
 	for _, api := range []string{"v1beta3", "v1beta4"} {
 		minor := userdata.NewestMinor
@@ -151,16 +159,110 @@ func kubeletFlags(ctx context.Context, minor int) (map[string]bool, error) {
 	return names, nil
 }
 
+var klogVersion = regexp.MustCompile(`(?m)^\s*k8s\.io/klog/v2 (v\S+)$`)
+
+// joinFlags are the flags of kubeadm join: whether they take a value, and whether they go beside --config.
+func joinFlags(ctx context.Context, minor int) ([]string, error) {
+	kubernetes, err := module(ctx, "k8s.io/kubernetes", fmt.Sprintf("v1.%d.0", minor))
+	if err != nil {
+		return nil, err
+	}
+	mod, err := os.ReadFile(kubernetes + "/go.mod")
+	version := klogVersion.FindSubmatch(mod)
+	if err != nil || version == nil {
+		return nil, fmt.Errorf("go.mod names no klog: %w", err)
+	}
+	klog, err := module(ctx, "k8s.io/klog/v2", string(version[1]))
+	if err != nil {
+		return nil, err
+	}
+	functions, constants := map[string]*ast.FuncDecl{}, map[string]string{}
+	var logging []*ast.File
+	for _, dir := range []string{"/cmd", "/cmd/options", "/cmd/util", "/cmd/phases/workflow", "/apis/kubeadm/validation", klog} {
+		if dir != klog {
+			dir = kubernetes + "/cmd/kubeadm/app" + dir
+		}
+		files, err := source(dir)
+		if err != nil {
+			return nil, err
+		}
+		if dir == klog {
+			logging = files
+			continue
+		}
+		maps.Copy(constants, stringConstants(files))
+		for _, f := range files {
+			for _, d := range f.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok {
+					functions[f.Name.Name] = f
+				}
+			}
+		}
+	}
+	beside := map[string]bool{}
+	ast.Inspect(functions["isAllowedFlag"], func(n ast.Node) bool {
+		if e, ok := n.(ast.Expr); ok {
+			if text, ok := stringOf(e, constants); ok {
+				beside[text] = true
+			}
+		}
+		return true
+	})
+	kinds := map[string]string{"help": "switch", "h": "switch"} // cobra's
+	var take func(n ast.Node)
+	take = func(n ast.Node) {
+		ast.Inspect(n, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if at := nameArgument(call); at >= 0 {
+				if name, ok := stringOf(call.Args[at], constants); ok {
+					kinds[strings.ReplaceAll(name, "_", "-")] = "value"
+					if strings.HasPrefix(nameOf(call.Fun), "Bool") {
+						kinds[strings.ReplaceAll(name, "_", "-")] = "switch"
+					}
+				}
+			} else if f := functions[nameOf(call.Fun)]; f != nil && strings.HasPrefix(f.Name.Name, "Add") {
+				take(f)
+			}
+			return true
+		})
+	}
+	for _, name := range []string{"addJoinConfigFlags", "addJoinOtherFlags", "AddKubeadmOtherFlags", "BindToCommand"} {
+		if functions[name] == nil {
+			return nil, fmt.Errorf("there is no function %s", name)
+		}
+		take(functions[name])
+	}
+	for _, f := range logging {
+		take(f)
+	}
+	var out []string
+	for name, kind := range kinds {
+		where := "alone"
+		if beside[name] || strings.HasPrefix(name, "skip-") || name == "help" || name == "h" {
+			where = "beside"
+		}
+		out = append(out, fmt.Sprintf("join %s %s %s", name, kind, where))
+	}
+	return out, nil
+}
+
+// nameOf is the name of a function or method that is called.
+func nameOf(f ast.Expr) string {
+	switch f := f.(type) {
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	case *ast.Ident:
+		return f.Name
+	}
+	return ""
+}
+
 // nameArgument is the index of a flag's name among the arguments of a call that registers one, else -1.
 func nameArgument(call *ast.CallExpr) int {
-	name := ""
-	switch f := call.Fun.(type) {
-	case *ast.SelectorExpr:
-		name = f.Sel.Name
-	case *ast.Ident:
-		name = f.Name
-	}
-	at := -1
+	name, at := nameOf(call.Fun), -1
 	switch {
 	case (strings.HasSuffix(name, "Var") || strings.HasSuffix(name, "VarP")) && len(call.Args) >= 3:
 		at = 1
@@ -197,8 +299,8 @@ func stringOf(e ast.Expr, constants map[string]string) (string, bool) {
 	case *ast.BasicLit:
 		text, err := strconv.Unquote(e.Value)
 		return text, err == nil && e.Kind == token.STRING
-	case *ast.Ident:
-		text, ok := constants[e.Name]
+	case *ast.Ident, *ast.SelectorExpr: // another package's constant by its name alone
+		text, ok := constants[nameOf(e)]
 		return text, ok
 	}
 	return "", false
