@@ -148,6 +148,9 @@ func (l *linter) skew() {
 	}
 }
 
+// twoLabels are the bytes of two labels that are as long as a label may be (253+1+63+1+63), in base64.
+const twoLabels = 1024
+
 func (l *linter) size(data []byte) {
 	limit := userdata.Limit(l.Cloud)
 	if limit == 0 {
@@ -156,8 +159,8 @@ func (l *linter) size(data []byte) {
 	switch n := len(data); {
 	case n > limit:
 		l.add(Size, true, 0, "%d bytes, and %s takes at most %d before base64: use the format cloud-config or ignition, which compress the script, or fetch the rest at boot", n, l.Cloud, limit)
-	case n > limit*9/10:
-		l.add(Size, false, 0, "%d of %d bytes: a longer label or token may not fit", n, limit)
+	case n > limit-twoLabels:
+		l.add(Size, false, 0, "%d of %d bytes: two more labels may not fit", n, limit)
 	}
 }
 

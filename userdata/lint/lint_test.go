@@ -113,7 +113,8 @@ func TestRules(t *testing.T) {
 		o          Options
 	}{
 		{"#!/bin/sh\n" + strings.Repeat("#", 16384), "W1f:0", Options{Cloud: "aws"}},
-		{"#!/bin/sh\n" + strings.Repeat("#", 15000), "W1w:0", Options{Cloud: "aws"}},
+		{"#!/bin/sh\n" + strings.Repeat("#", 15300), "", Options{Cloud: "aws"}},
+		{"#!/bin/sh\n" + strings.Repeat("#", 15500), "W1w:0", Options{Cloud: "aws"}},
 		{"#!/bin/sh\n" + strings.Repeat("#", 16384), "", Options{Cloud: "openstack"}},
 		{"#!/bin/sh\nKEY=AKIAIOSFODNN7EXAMPLE\n", "W2f:2", Options{}},
 		{"#!/bin/sh\nexport OS_PASSWORD='hunter2'\n", "W2f:2", Options{}},
