@@ -220,6 +220,12 @@ func TestGoneController(t *testing.T) {
 	if got := look(); got != "[D6] pod default/web is of ReplicaSet web, which is gone and does not make it again" {
 		t.Errorf("after: %s", got)
 	}
+	leaving := web.DeepCopy()
+	leaving.DeletionTimestamp = new(metav1.NewTime(t0.Add(20 * time.Second)))
+	st.PutPod(leaving)
+	if s, _, _ := st.Snapshot(-1); len(s.GoneControllers) > 0 {
+		t.Errorf("the pod is told to go, and %v is still known as gone", s.GoneControllers)
+	}
 	st.DeletePod("default/web", "n0")
 	if got := look(); !strings.HasPrefix(got, "[D3]") {
 		t.Errorf("without the pod: %s", got)

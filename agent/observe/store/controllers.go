@@ -91,13 +91,13 @@ func (s *Store) DeleteController(uid cluster.UID) Urgency {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sizes, uid)
-	if s.podsByController[uid] != nil {
+	if b := s.podsByController[uid]; b != nil && b.live > 0 && !slices.Contains(s.gone, uid) {
 		s.gone = append(slices.Clip(s.gone), uid) // a Snapshot has the list
 	}
 	return u
 }
 
-// forgetGone forgets a controller whose last pod is gone too.
+// forgetGone forgets a controller whose last pod goes too.
 func (s *Store) forgetGone(uid cluster.UID) {
 	if i := slices.Index(s.gone, uid); i >= 0 {
 		s.gone = slices.Delete(slices.Clone(s.gone), i, i+1)

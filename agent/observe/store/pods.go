@@ -135,10 +135,11 @@ func (s *Store) countOwned(p *cluster.Pod, by int) {
 	}
 	if b.pods += by; b.pods <= 0 {
 		delete(s.podsByController, p.Owner.UID)
-		s.forgetGone(p.Owner.UID)
 	}
 	if !p.Finished && p.Deleting.IsZero() {
-		b.live += by
+		if b.live += by; b.live <= 0 {
+			s.forgetGone(p.Owner.UID)
+		}
 		s.updateMissing(p.Owner.UID)
 	}
 }
