@@ -71,6 +71,8 @@ type NodeGroup struct {
 	// Failures are the cloud's own reports of instances that it could not start,
 	// newest first, each once. Only failures after the last success are listed.
 	Failures []Failure `json:"failures,omitempty"`
+	// Exposed says how pods of its next machines reach the cloud's metadata service, which has user data and credentials; for check.
+	Exposed string `json:"-"`
 	// Warnings are things an operator should mend and that do not stop the group.
 	Warnings []string  `json:"warnings,omitempty"`
 	ReadAt   time.Time `json:"readAt"`

@@ -121,6 +121,9 @@ func Group(g cluster.NodeGroup) []Finding {
 	if len(g.Failures) > 0 {
 		add(LevelWarning, fmt.Sprintf("the cloud could not start an instance: %s: %s", g.Failures[0].Cause, g.Failures[0].Text), "")
 	}
+	if g.Exposed != "" {
+		add(LevelWarning, g.Exposed, `aws ec2 create-launch-template-version with --launch-template-data '{"MetadataOptions":{"HttpTokens":"required","HttpPutResponseHopLimit":1}}' and its --source-version`)
+	}
 	if len(out) == 0 {
 		a := g.Template.Allocatable
 		add(LevelOK, fmt.Sprintf("min %d, target %d, max %d; a machine offers %dm CPU, %d MiB, %d pods%s", g.Min, g.Target, g.Max, a.MilliCPU, a.Memory>>20, a.Pods, priceWords(&g)), "")

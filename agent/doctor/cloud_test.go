@@ -55,3 +55,11 @@ func TestCheckCountsTheGroupsOfEachProvider(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// TestExposedIsAWarning: a launch template whose machines let pods ask the metadata service is a warning with its remedy.
+func TestExposedIsAWarning(t *testing.T) {
+	got := Group(cluster.NodeGroup{ID: "g", Max: 1, Exposed: "launch template lt version 1 has a hop limit of 2"})
+	if len(got) != 1 || got[0].Level != LevelWarning || !strings.HasSuffix(got[0].Text, "hop limit of 2") || !strings.Contains(got[0].Remedy, `"HttpPutResponseHopLimit":1`) {
+		t.Errorf("%+v", got)
+	}
+}

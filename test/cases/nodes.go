@@ -41,7 +41,7 @@ func (s *scene) startCloud() (err error) {
 		return err
 	}
 	for _, g := range s.c.Groups {
-		s.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: g.Name, InstanceType: g.Type, HTTPTokens: "required"})
+		s.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: g.Name, InstanceType: g.Type, HTTPTokens: "required", HopLimit: 1})
 		group := aws.Group{Name: g.Name, Min: g.Min, Max: defaultMax, Desired: g.Desired, LaunchTemplate: g.Name, Zones: g.Zones,
 			ProtectNew: true, KeepTags: true, SuspendedProcesses: []string{"AZRebalance"}, Tags: map[string]string{
 				"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + clusterName: ""}}

@@ -96,6 +96,7 @@ func (p *Provider) Groups(ctx context.Context) ([]cluster.NodeGroup, error) {
 	for i, r := range readings {
 		r.group.Template, r.group.Quota = templates[i].Template, templates[i].Quota
 		r.group.Warnings = append(r.group.Warnings, templates[i].Warnings...)
+		r.group.Exposed = templates[i].Exposed
 		if templates[i].Err != nil {
 			r.group.TemplateStale = templates[i].Err.Error()
 		}

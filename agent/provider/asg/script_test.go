@@ -377,3 +377,32 @@ func TestCallHook(t *testing.T) {
 		t.Errorf("%v, %+v", err, got)
 	}
 }
+
+// TestExposedMetadata: what a launch template leaves open of the metadata service is told; who reaches it is no warning of the group.
+func TestExposedMetadata(t *testing.T) {
+	type options = ec2types.LaunchTemplateInstanceMetadataOptions
+	for name, c := range map[string]struct {
+		set  *options
+		says []string
+	}{
+		"closed":              {&options{HttpTokens: "required", HttpPutResponseHopLimit: aws.Int32(1)}, nil},
+		"switched off":        {&options{HttpEndpoint: "disabled", HttpPutResponseHopLimit: aws.Int32(64)}, nil},
+		"nothing is said":     {nil, []string{"HttpTokens is not set", "sets no hop limit"}},
+		"IMDSv1":              {&options{HttpTokens: "optional", HttpPutResponseHopLimit: aws.Int32(1)}, []string{"HttpTokens is optional"}},
+		"two hops":            {&options{HttpTokens: "required", HttpPutResponseHopLimit: aws.Int32(2)}, []string{"has a hop limit of 2"}},
+		"the hop limit alone": {&options{HttpTokens: "required"}, []string{"sets no hop limit"}},
+	} {
+		s, p := stage()
+		s.data.MetadataOptions = c.set
+		g := read(t, p)
+		text := g.Exposed
+		if (text == "") != (len(c.says) == 0) || len(g.Warnings) > 0 || text != "" && !strings.HasPrefix(text, "launch template lt-1 version 3 ") {
+			t.Errorf("%s: %q, warnings %q", name, g.Exposed, g.Warnings)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q, want %q", name, text, want)
+			}
+		}
+	}
+}

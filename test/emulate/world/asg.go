@@ -58,7 +58,7 @@ func (asg) MachineType() string   { return "m5.xlarge" }
 // PutWorkers makes a launch template and a group with Cluster Autoscaler's tags.
 func (c asg) PutWorkers(_ context.Context, g Workers) (string, error) {
 	c.PutLaunchTemplate(aws.LaunchTemplate{
-		Name: g.Name, InstanceType: g.InstanceType, UserData: string(g.UserData), HTTPTokens: "required",
+		Name: g.Name, InstanceType: g.InstanceType, UserData: string(g.UserData), HTTPTokens: "required", HopLimit: 1,
 	})
 	err := c.PutGroup(aws.Group{
 		Name: g.Name, Min: g.Min, Max: g.Max, Desired: g.Min, LaunchTemplate: g.Name, Version: "$Latest", Zones: g.Zones,

@@ -361,7 +361,7 @@ func (r *agentRig) hostile(t *testing.T) {
 
 func (r *agentRig) group(t *testing.T, name string, most int, userData []byte, tags map[string]string) {
 	t.Helper()
-	r.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: name, InstanceType: "m5.xlarge", UserData: string(userData), InstanceProfile: "worker", HTTPTokens: "required"})
+	r.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: name, InstanceType: "m5.xlarge", UserData: string(userData), InstanceProfile: "worker", HTTPTokens: "required", HopLimit: 1})
 	desired := 0
 	if tags == nil {
 		desired = most

@@ -83,7 +83,7 @@ func newRig(t *testing.T, n int, change func(*attest.Config)) *rig {
 	}
 	t.Cleanup(c.Close)
 	t.Logf("seed of the cloud: %d", c.Seed())
-	c.PutLaunchTemplate(aws.LaunchTemplate{Name: "worker", InstanceType: "t3.large", UserData: "#!/bin/sh\n", InstanceProfile: "worker", HTTPTokens: "required"})
+	c.PutLaunchTemplate(aws.LaunchTemplate{Name: "worker", InstanceType: "t3.large", UserData: "#!/bin/sh\n", InstanceProfile: "worker", HTTPTokens: "required", HopLimit: 1})
 	for _, g := range []aws.Group{{Name: "workers", LaunchTemplate: "worker", Max: n, Desired: n}, {Name: "others", LaunchTemplate: "worker", Max: 3, Desired: 3}} {
 		if err := c.PutGroup(g); err != nil {
 			t.Fatal(err)

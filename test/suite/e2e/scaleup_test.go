@@ -63,7 +63,7 @@ func (s *scene) pool(p pool) {
 	if p.typ == "" {
 		p.typ = "m5.xlarge"
 	}
-	s.w.Cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: p.name, InstanceType: p.typ, UserData: string(data), HTTPTokens: "required", Spot: p.spot})
+	s.w.Cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: p.name, InstanceType: p.typ, UserData: string(data), HTTPTokens: "required", HopLimit: 1, Spot: p.spot})
 	err = s.w.Cloud.PutGroup(aws.Group{Name: p.name, Max: p.max, LaunchTemplate: p.name, Zones: p.zones,
 		ProtectNew: true, KeepTags: true, Tags: tags, SuspendedProcesses: []string{"AZRebalance"}})
 	if err != nil {

@@ -121,7 +121,7 @@ func (s *scene) hashes() []string {
 // group makes a group that follows the newest version of a launch template.
 func (s *scene) group(name, userData string, most int) (template string) {
 	s.t.Helper()
-	template, _ = s.w.Cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: name, InstanceType: "m5.xlarge", UserData: userData, InstanceProfile: "worker", HTTPTokens: "required"})
+	template, _ = s.w.Cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: name, InstanceType: "m5.xlarge", UserData: userData, InstanceProfile: "worker", HTTPTokens: "required", HopLimit: 1})
 	err := s.w.Cloud.PutGroup(aws.Group{Name: name, Max: most, LaunchTemplate: name, Version: "$Latest", ProtectNew: true, KeepTags: true, SuspendedProcesses: []string{"AZRebalance"},
 		Tags: map[string]string{"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + world.ClusterName: ""}})
 	if err != nil {

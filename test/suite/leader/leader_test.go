@@ -351,7 +351,7 @@ func (r *rig) userData(t *testing.T, c *worker.Container) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: group, InstanceType: "m5.large", UserData: string(script), HTTPTokens: "required"})
+	r.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: group, InstanceType: "m5.large", UserData: string(script), HTTPTokens: "required", HopLimit: 1})
 }
 
 // grow makes the agent order a machine, and waits for it.

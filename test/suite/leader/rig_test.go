@@ -211,7 +211,7 @@ func (r *rig) startCloud(t *testing.T) {
 	}
 	t.Cleanup(r.cloud.Close)
 	r.reachable(t, r.cloud.Endpoint())
-	r.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: group, InstanceType: "m5.large", UserData: "#!/bin/sh\n", HTTPTokens: "required"})
+	r.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: group, InstanceType: "m5.large", UserData: "#!/bin/sh\n", HTTPTokens: "required", HopLimit: 1})
 	err = r.cloud.PutGroup(aws.Group{Name: group, Max: 2, LaunchTemplate: group, Version: "$Latest", ProtectNew: true, KeepTags: true,
 		Tags: map[string]string{"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + world.ClusterName: ""}})
 	if err != nil {

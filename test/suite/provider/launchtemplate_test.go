@@ -38,7 +38,7 @@ func newLaunching(t *testing.T, keep int) *launching {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.id, _ = l.PutLaunchTemplate(aws.LaunchTemplate{Name: "joining", InstanceType: "t3.large", UserData: string(script), InstanceProfile: "worker", HTTPTokens: "required"})
+	l.id, _ = l.PutLaunchTemplate(aws.LaunchTemplate{Name: "joining", InstanceType: "t3.large", UserData: string(script), InstanceProfile: "worker", HTTPTokens: "required", HopLimit: 1})
 	log := logrus.New()
 	log.SetOutput(l.log)
 	l.sink = launchtemplate.New(l.id, l.Region(), keep, func(ctx context.Context) (context.Context, context.CancelFunc, error) {

@@ -217,7 +217,7 @@ func (r *rig) renderPlain(t *testing.T, flags ...string) []byte {
 func (r *rig) machine(t *testing.T, script []byte, size string, env ...string) (*Container, aws.Instance) {
 	t.Helper()
 	name := fmt.Sprintf("w%d", time.Now().UnixNano()%1e9)
-	r.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: name, InstanceType: "m5.large", UserData: string(script), HTTPTokens: "required"})
+	r.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: name, InstanceType: "m5.large", UserData: string(script), HTTPTokens: "required", HopLimit: 1})
 	err := r.cloud.PutGroup(aws.Group{Name: name, Max: 1, Desired: 1, LaunchTemplate: name, ProtectNew: true, KeepTags: true,
 		Tags: map[string]string{"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + world.ClusterName: ""}})
 	if err != nil {

@@ -49,6 +49,7 @@ type Resolved struct {
 	Types    []price.Type
 	Spot     bool
 	Warnings []string
+	Exposed  string // cluster.NodeGroup.Exposed
 	Err      error
 }
 
@@ -128,7 +129,12 @@ func (rs *Resolver) Resolve(ctx context.Context, groups []asgtypes.AutoScalingGr
 			v := versions[c.ref]
 			if v.err != nil {
 				d.fail(v.err)
-			} else if id := c.imageID(v.template); strings.HasPrefix(id, "ami-") {
+				continue
+			}
+			if why := v.template.exposed(); !strings.Contains(d.out.Exposed, why) {
+				d.out.Exposed = strings.TrimPrefix(d.out.Exposed+"; "+why, "; ")
+			}
+			if id := c.imageID(v.template); strings.HasPrefix(id, "ami-") {
 				images[id] = true
 			}
 		}
