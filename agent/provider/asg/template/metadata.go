@@ -9,7 +9,7 @@ import (
 )
 
 // exposed says how pods of its machines reach the metadata service; empty: those without the host's network do not. What a launch
-// template leaves open the image (its ImdsSupport gives a hop limit of 2) or the account decides.
+// template leaves open the image or the account decides; those of Amazon Linux 2023 say 2 hops.
 func (t *launchTemplate) exposed() string {
 	m := cmp.Or(t.data.MetadataOptions, &ec2types.LaunchTemplateInstanceMetadataOptions{})
 	if m.HttpEndpoint == ec2types.LaunchTemplateInstanceMetadataEndpointStateDisabled {
