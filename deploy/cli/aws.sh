@@ -9,6 +9,10 @@ usage() {
 	cat >&2 <<'END'
 aws.sh leader  --cluster NAME --admin CIDR --key FILE.pub [--type t3.large] [--disk 32]
                [--image AMI] [--vpc ID] [--subnet ID] [--owner NAME] [--group workers]
+               [--between ports]
+    With an --admin network of IPv6, SSH goes to an address of IPv6, which the subnet has to have.
+    --between all lets the machines reach every port of one another, for host networks,
+    NodePorts and Cilium's health checks, and not the API server, kubelets and VXLAN alone.
     roles, security groups, key pair, the leader with an address that outlives it, and a
     worker group that is closed (at most 0 machines)
 aws.sh workers --cluster NAME --user-data FILE [--group workers] [--type t3.large,t3a.large]
@@ -44,6 +48,7 @@ options() {
 		--subnet) subnet=$2 ;;
 		--subnets) subnets=$2 ;;
 		--owner) owner=$2 ;;
+		--between) between=$2 ;;
 		--group) group=$2 ;;
 		--min) min=$2 ;;
 		--max) max=$2 ;;
@@ -67,6 +72,10 @@ options() {
 	case $spot in
 	'' | yes | no) ;;
 	*) fail "--spot: yes or no" ;;
+	esac
+	case $between in
+	ports | all) ;;
+	*) fail "--between: ports or all" ;;
 	esac
 	case $disk$min$max in
 	*[!0-9]*) fail "--disk, --min, --max: whole numbers" ;;
@@ -162,6 +171,7 @@ security_group() {
 rule() {
 	case $3 in
 	sg-*) from="UserIdGroupPairs=[{GroupId=$3}]" ;;
+	*:*) from="Ipv6Ranges=[{CidrIpv6=$3}]" ;;
 	*) from="IpRanges=[{CidrIp=$3}]" ;;
 	esac
 	printf 'IpProtocol=%s,FromPort=%s,ToPort=%s,%s' "$1" "$2" "$2" "$from"
@@ -184,10 +194,17 @@ allow() {
 }
 
 # security makes both groups: SSH from the administrator, the API server and the attest
-# listener from workers, kubelets from all machines, and the VXLAN of flannel or cilium.
+# listener from workers, kubelets from all machines, and the VXLAN of flannel or cilium; or everything
+# from both.
 security() {
 	leaders=$(security_group "$cluster-leader" "control plane of $cluster")
 	workers=$(security_group "$cluster-worker" "workers of $cluster")
+	if [ "$between" = all ]; then
+		every="IpProtocol=-1,UserIdGroupPairs=[{GroupId=$leaders},{GroupId=$workers}]"
+		allow "$leaders" "$(rule tcp 22 "$admin")" "$every"
+		allow "$workers" "$every"
+		return
+	fi
 	allow "$leaders" "$(rule tcp 22 "$admin")" "$(rule tcp 6443 "$workers")" "$(rule tcp 6444 "$workers")" \
 		"$(rule tcp 10250 "$workers")" "$(rule udp 8472 "$workers")"
 	allow "$workers" "$(rule tcp 10250 "$leaders")" "$(rule udp 8472 "$leaders")" \
@@ -221,6 +238,14 @@ address() {
 	public=$(ask ec2 describe-addresses --filters "Name=tag:Name,Values=$cluster-leader" --query 'Addresses[0].AllocationId')
 	[ -n "$public" ] || public=$(ask ec2 allocate-address --domain vpc --tag-specifications "$(tagged elastic-ip "$cluster-leader")" --query AllocationId)
 	aws ec2 associate-address --allocation-id "$public" --network-interface-id "$interface" --allow-reassociation --output text >/dev/null
+	case $admin in
+	*:*) [ -n "$(six)" ] || aws ec2 assign-ipv6-addresses --network-interface-id "$interface" --ipv6-address-count 1 --output text >/dev/null ;;
+	esac
+}
+
+# six prints the leader's address of IPv6.
+six() {
+	ask ec2 describe-network-interfaces --filters "Name=network-interface-id,Values=$interface" --query 'NetworkInterfaces[0].Ipv6Addresses[0].Ipv6Address'
 }
 
 # launch starts the leader. A new instance profile is known to EC2 some seconds later.
@@ -286,6 +311,7 @@ leader() {
 		groups
 	fi
 	public=$(ask ec2 describe-addresses --allocation-ids "$public" --query 'Addresses[0].PublicIp')
+	case $admin in *:*) public=$(six) ;; esac
 	private=$(ask ec2 describe-network-interfaces --filters "Name=network-interface-id,Values=$interface" --query 'NetworkInterfaces[0].PrivateIpAddress')
 	account=$(ask sts get-caller-identity --query Account)
 	reachable "$public"
@@ -415,6 +441,6 @@ workers() {
 what=$1
 shift
 case $what in leader | workers) ;; *) usage ;; esac
-cluster='' admin='' key='' type='' spot='' disk='' image='' had='' vpc='' subnet='' subnets='' owner='' group=workers min='' max='' data=''
+cluster='' admin='' key='' type='' spot='' disk='' image='' had='' vpc='' subnet='' subnets='' owner='' between=ports group=workers min='' max='' data=''
 options "$@"
 "$what"

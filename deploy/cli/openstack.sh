@@ -11,9 +11,11 @@ usage() {
 	cat >&2 <<'END'
 openstack.sh leader --cluster NAME --admin CIDR --key FILE.pub --network NAME --flavor NAME
              [--external NETWORK] [--image ubuntu-24.04] [--worker-flavor NAME[,NAME]] [--min 0] [--max 10]
-             [--role member] [--access-rules yes|no]
+             [--role member] [--access-rules yes|no] [--between ports|all]
     security groups, key pair, the leader with an address that outlives it, the agent's
-    application credential in clouds.yaml, and the worker group in groups.yaml
+    application credential in clouds.yaml, and the worker group in groups.yaml.
+    --between all lets the machines reach every port of one another, for host networks,
+    NodePorts and Cilium's health checks, and not the API server, kubelets and VXLAN alone
 END
 	exit 64
 }
@@ -39,12 +41,17 @@ options() {
 		--max) max=$2 ;;
 		--role) role=$2 ;;
 		--access-rules) rules=$2 ;;
+		--between) between=$2 ;;
 		*) usage ;;
 		esac
 		shift 2
 	done
 	case $cluster in
 	'' | *[!a-z0-9-]*) fail "--cluster: a name of small letters, digits and dashes" ;;
+	esac
+	case $between in
+	ports | all) ;;
+	*) fail "--between: ports or all" ;;
 	esac
 	[ -n "$admin" ] || fail "--admin: the network that you type from, as 203.0.113.7/32"
 	[ -f "$key" ] || fail "--key: the file with your public SSH key"
@@ -68,13 +75,17 @@ security_group() {
 	printf '%s' "$id"
 }
 
-# allow GROUP PROTOCOL PORT SOURCE, where the source is a network or a security group.
+# allow GROUP SOURCE OPTIONS, where the source is a network or a security group.
 allow() {
-	case $4 in
-	*/*) from=--remote-ip ;;
-	*) from=--remote-group ;;
+	to=$1
+	case $2 in
+	*:*/*) from="--ethertype IPv6 --remote-ip $2" ;;
+	*/*) from="--ethertype IPv4 --remote-ip $2" ;;
+	*) from="--remote-group $2" ;;
 	esac
-	if ! said=$(openstack security group rule create --ingress --ethertype IPv4 --protocol "$2" --dst-port "$3" "$from" "$4" "$1" 2>&1); then
+	shift 2
+	# shellcheck disable=SC2086 # options without blanks in their values
+	if ! said=$(openstack security group rule create --ingress $from "$@" "$to" 2>&1); then
 		case $said in
 		*"already exists"*) ;;
 		*) fail "$said" ;;
@@ -87,14 +98,23 @@ allow() {
 security() {
 	leaders=$(security_group "$cluster-leader" "control plane of $cluster")
 	workers=$(security_group "$cluster-worker" "workers of $cluster")
-	allow "$leaders" tcp 22 "$admin"
-	allow "$leaders" tcp 6443 "$workers"
-	allow "$leaders" tcp 10250 "$workers"
-	allow "$leaders" udp 8472 "$workers"
+	allow "$leaders" "$admin" --protocol tcp --dst-port 22
 	for one in "$leaders" "$workers"; do
-		allow "$workers" tcp 10250 "$one"
-		allow "$workers" udp 8472 "$one"
+		if [ "$between" = all ]; then
+			for version in IPv4 IPv6; do
+				allow "$leaders" "$one" --ethertype "$version"
+				allow "$workers" "$one" --ethertype "$version"
+			done
+		else
+			allow "$workers" "$one" --ethertype IPv4 --protocol tcp --dst-port 10250
+			allow "$workers" "$one" --ethertype IPv4 --protocol udp --dst-port 8472
+		fi
 	done
+	if [ "$between" = ports ]; then
+		allow "$leaders" "$workers" --ethertype IPv4 --protocol tcp --dst-port 6443
+		allow "$leaders" "$workers" --ethertype IPv4 --protocol tcp --dst-port 10250
+		allow "$leaders" "$workers" --ethertype IPv4 --protocol udp --dst-port 8472
+	fi
 }
 
 # server makes the leader with a port, which outlives it.
@@ -106,12 +126,20 @@ server() {
 	port=$(found port "$cluster-leader")
 	[ -n "$port" ] || port=$(openstack port create --network "$network" --security-group "$leaders" -f value -c id "$cluster-leader")
 	address=$(openstack port show "$port" -f json -c fixed_ips)
-	address=$(printf '%s\n' "$address" | sed -n 's/.*"ip_address": *"\([^"]*\)".*/\1/p')
+	addresses=$(printf '%s\n' "$address" | tr ',' '\n' | sed -n 's/.*"ip_address": *"\([^"]*\)".*/\1/p')
+	address=$(printf '%s\n' "$addresses" | sed '/:/d' | head -n 1)
+	address=${address:-$addresses}
 	public=$address
 	if [ -n "$external" ]; then
 		public=$(openstack floating ip list --port "$port" -f value -c 'Floating IP Address')
 		[ -n "$public" ] || public=$(openstack floating ip create --port "$port" -f value -c floating_ip_address "$external")
 	fi
+	case $admin in
+	*:*)
+		public=$(printf '%s\n' "$addresses" | sed -n '/:/p' | head -n 1)
+		[ -n "$public" ] || fail "--admin: $admin is of IPv6, and the network $network gave the leader no address of IPv6"
+		;;
+	esac
 	leader=$(found server "^$cluster-leader\$")
 	[ -n "$leader" ] || openstack server create --wait --image "$image" --flavor "$flavor" --key-name "$cluster" \
 		--port "$port" -f value -c id "$cluster-leader" >/dev/null
@@ -191,6 +219,6 @@ leader() {
 
 [ "${1:-}" = leader ] || usage
 shift
-cluster='' admin='' key='' network='' external='' image=ubuntu-24.04 flavor='' worker='' min=0 max=10 role=member rules=yes
+cluster='' admin='' key='' network='' external='' image=ubuntu-24.04 flavor='' worker='' min=0 max=10 role=member rules=yes between=ports
 options "$@"
 leader

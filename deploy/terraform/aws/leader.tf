@@ -7,9 +7,10 @@ resource "aws_key_pair" "admin" {
 # The interface outlives the instance: a leader that is made anew keeps the address that
 # the API server's certificate and every kubelet name.
 resource "aws_network_interface" "leader" {
-  subnet_id       = local.subnet_ids[0]
-  security_groups = [aws_security_group.leader.id]
-  tags            = merge(local.tags, { Name = "${var.cluster}-leader" })
+  subnet_id          = local.subnet_ids[0]
+  security_groups    = [aws_security_group.leader.id]
+  ipv6_address_count = local.six ? 1 : null
+  tags               = merge(local.tags, { Name = "${var.cluster}-leader" })
 }
 
 resource "aws_eip" "leader" {

@@ -27,18 +27,19 @@ locals {
     var.owner == null ? {} : { Owner = var.owner },
   )
 
-  # The API server, the attest listener, kubelets, and the VXLAN of flannel or cilium
-  # (cilium's health checks need tcp 4240 as well).
-  leader_from_workers = {
-    api     = { protocol = "tcp", port = 6443 }
-    attest  = { protocol = "tcp", port = 6444 }
-    kubelet = { protocol = "tcp", port = 10250 }
-    vxlan   = { protocol = "udp", port = 8472 }
+  # The API server, the attest listener, kubelets, and the VXLAN of flannel or cilium; or everything.
+  between = {
+    api     = { protocol = "tcp", port = 6443, open = false, worker = false }
+    attest  = { protocol = "tcp", port = 6444, open = false, worker = false }
+    kubelet = { protocol = "tcp", port = 10250, open = false, worker = true }
+    vxlan   = { protocol = "udp", port = 8472, open = false, worker = true }
+    all     = { protocol = "-1", port = null, open = true, worker = true }
   }
-  worker_from_machines = {
-    kubelet = { protocol = "tcp", port = 10250 }
-    vxlan   = { protocol = "udp", port = 8472 }
-  }
+  leader_from_workers  = { for name, rule in local.between : name => rule if rule.open == var.open_between_machines }
+  worker_from_machines = { for name, rule in local.leader_from_workers : name => rule if rule.worker }
+  leader_from_leaders  = { for name, rule in local.leader_from_workers : name => rule if rule.open }
+
+  six = length([for cidr in var.admin_cidrs : cidr if can(regex(":", cidr))]) > 0
 }
 
 resource "aws_security_group" "leader" {
@@ -62,13 +63,30 @@ resource "aws_vpc_security_group_egress_rule" "all" {
   cidr_ipv4         = "0.0.0.0/0"
 }
 
+resource "aws_vpc_security_group_egress_rule" "all_ipv6" {
+  for_each          = { leader = aws_security_group.leader.id, worker = aws_security_group.worker.id }
+  security_group_id = each.value
+  ip_protocol       = "-1"
+  cidr_ipv6         = "::/0"
+}
+
 resource "aws_vpc_security_group_ingress_rule" "ssh" {
   for_each          = toset(var.admin_cidrs)
   security_group_id = aws_security_group.leader.id
   ip_protocol       = "tcp"
   from_port         = 22
   to_port           = 22
-  cidr_ipv4         = each.value
+  cidr_ipv4         = can(regex(":", each.value)) ? null : each.value
+  cidr_ipv6         = can(regex(":", each.value)) ? each.value : null
+}
+
+resource "aws_vpc_security_group_ingress_rule" "leader_from_leaders" {
+  for_each                     = local.leader_from_leaders
+  security_group_id            = aws_security_group.leader.id
+  ip_protocol                  = each.value.protocol
+  from_port                    = each.value.port
+  to_port                      = each.value.port
+  referenced_security_group_id = aws_security_group.leader.id
 }
 
 resource "aws_vpc_security_group_ingress_rule" "leader_from_workers" {

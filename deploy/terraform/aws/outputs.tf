@@ -3,6 +3,11 @@ output "leader" {
   value       = aws_eip.leader.public_ip
 }
 
+output "leader_ipv6" {
+  description = "Address of IPv6 to which SSH goes, with an admin network of IPv6."
+  value       = local.six ? aws_network_interface.leader.ipv6_addresses : []
+}
+
 output "endpoint" {
   description = "Address of the control plane inside the VPC; it stays when the leader is made anew."
   value       = aws_network_interface.leader.private_ip

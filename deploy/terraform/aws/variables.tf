@@ -9,7 +9,7 @@ variable "cluster" {
 }
 
 variable "admin_cidrs" {
-  description = "Networks from which SSH reaches the leader, as 203.0.113.7/32."
+  description = "Networks from which SSH reaches the leader, as 203.0.113.7/32 or 2001:db8::/64. With one of IPv6 the leader gets an address of IPv6, which its subnet has to have."
   type        = list(string)
 }
 
@@ -83,4 +83,10 @@ variable "ecr_pull" {
   description = "Whether workers may pull images of the account's ECR registries (userdata render --ecr-credential-provider installs the program for it)."
   type        = bool
   default     = true
+}
+
+variable "open_between_machines" {
+  description = "Whether the machines reach every port of one another, for host networks, NodePorts and Cilium's health checks, and not the API server, kubelets and VXLAN alone."
+  type        = bool
+  default     = false
 }

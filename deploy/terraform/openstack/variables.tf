@@ -71,3 +71,9 @@ variable "access_rules" {
   type        = bool
   default     = true
 }
+
+variable "open_between_machines" {
+  description = "Whether the machines reach every port of one another, for host networks, NodePorts and Cilium's health checks, and not the API server, kubelets and VXLAN alone."
+  type        = bool
+  default     = false
+}

@@ -107,7 +107,7 @@ var schemas = map[string]schema{
 	"aws_iam_role_policy_attachment":      {required: "role policy_arn", args: "role:s policy_arn:s"},
 	"aws_iam_instance_profile":            {args: "name:s role:s tags:m", read: "arn"},
 	"aws_key_pair":                        {required: "public_key", args: "key_name:s public_key:s tags:m", read: "arn fingerprint"},
-	"aws_network_interface": {required: "subnet_id", args: "subnet_id:s security_groups:l description:s private_ips:l source_dest_check:b tags:m",
+	"aws_network_interface": {required: "subnet_id", args: "subnet_id:s security_groups:l description:s private_ips:l ipv6_address_count:n ipv6_addresses:l source_dest_check:b tags:m",
 		read: "private_ip private_dns_name mac_address"},
 	"aws_eip": {args: "domain:s network_interface:s instance:s tags:m", read: "public_ip allocation_id"},
 	"aws_instance": {args: "ami:s instance_type:s key_name:s iam_instance_profile:s user_data:s subnet_id:s vpc_security_group_ids:l tags:m volume_tags:m",

@@ -49,6 +49,8 @@ func TestScriptsRefuse(t *testing.T) {
 		{"aws.sh leader --cluster demo --owner 'a,b'", "--owner: letters"},
 		{"aws.sh leader --cluster demo", "--admin: the network"},
 		{"aws.sh leader --cluster demo --admin 10.0.0.0/8", "--key: the file"},
+		{"aws.sh leader --cluster demo --between none", "--between: ports or all"},
+		{"openstack.sh leader --cluster demo --between none", "--between: ports or all"},
 		{"aws.sh workers --cluster demo", "--user-data: the file"},
 		{"aws.sh workers --cluster demo --type m5.large,", "--type: instance types"},
 		{"aws.sh workers --cluster demo --type 'm5.large;x'", "--type: instance types"},

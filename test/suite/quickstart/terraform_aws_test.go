@@ -171,7 +171,11 @@ func (c content) text(name string) string {
 }
 
 func (c content) number(name string) *int32 {
-	n, _ := c.args[name].AsBigFloat().Int64()
+	v, ok := c.args[name]
+	if !ok || v.IsNull() {
+		return nil
+	}
+	n, _ := v.AsBigFloat().Int64()
 	return sdk.Int32(int32(n))
 }
 
@@ -326,6 +330,9 @@ func (m *applier) network(ctx context.Context, typ string, c content) (attribute
 		if cidr := c.text("cidr_ipv4"); cidr != "" {
 			p.IpRanges = []ec2types.IpRange{{CidrIp: sdk.String(cidr)}}
 		}
+		if cidr := c.text("cidr_ipv6"); cidr != "" {
+			p.Ipv6Ranges = []ec2types.Ipv6Range{{CidrIpv6: sdk.String(cidr)}}
+		}
 		if from := c.text("referenced_security_group_id"); from != "" {
 			p.UserIdGroupPairs = []ec2types.UserIdGroupPair{{GroupId: sdk.String(from)}}
 		}
@@ -340,7 +347,16 @@ func (m *applier) network(ctx context.Context, typ string, c content) (attribute
 		if err != nil {
 			return nil, err
 		}
-		return texts(id, out.NetworkInterface.NetworkInterfaceId, sdk.String("private_ip"), out.NetworkInterface.PrivateIpAddress), nil
+		made := texts(id, out.NetworkInterface.NetworkInterfaceId, sdk.String("private_ip"), out.NetworkInterface.PrivateIpAddress)
+		made["ipv6_addresses"] = cty.ListValEmpty(cty.String)
+		if n := c.number("ipv6_address_count"); n != nil {
+			assigned, err := m.ec2.AssignIpv6Addresses(ctx, &ec2.AssignIpv6AddressesInput{NetworkInterfaceId: out.NetworkInterface.NetworkInterfaceId, Ipv6AddressCount: n})
+			if err != nil {
+				return nil, err
+			}
+			made["ipv6_addresses"] = cty.ListVal([]cty.Value{cty.StringVal(assigned.AssignedIpv6Addresses[0])})
+		}
+		return made, nil
 	case "aws_eip":
 		out, err := m.ec2.AllocateAddress(ctx, &ec2.AllocateAddressInput{Domain: ec2types.DomainTypeVpc, TagSpecifications: c.specified(ec2types.ResourceTypeElasticIp)})
 		if err != nil {

@@ -53,6 +53,7 @@ type SecurityRule struct {
 // NetworkInterface is one that was made apart from an instance and may outlive it.
 type NetworkInterface struct {
 	ID, Zone, PrivateIP string
+	IPv6                string   // "" without one
 	Groups              []string // security groups' IDs
 	Instance            string   // "" while it is attached to none
 	Tags                map[string]string

@@ -16,16 +16,17 @@ func networkActions() map[string]action {
 		"DescribeSecurityGroups": {query: (*Cloud).describeSecurityGroups, params: join(list, []string{"GroupId.N"})},
 		"CreateSecurityGroup":    {write: true, query: (*Cloud).createSecurityGroup, params: join(tags, []string{"GroupName", "GroupDescription", "VpcId"})},
 		"AuthorizeSecurityGroupIngress": {write: true, query: (*Cloud).authorizeIngress, params: []string{"DryRun", "GroupId",
-			"IpPermissions.N.IpProtocol", "IpPermissions.N.FromPort", "IpPermissions.N.ToPort", "IpPermissions.N.IpRanges.N.CidrIp", "IpPermissions.N.Groups.N.GroupId",
+			"IpPermissions.N.IpProtocol", "IpPermissions.N.FromPort", "IpPermissions.N.ToPort", "IpPermissions.N.IpRanges.N.CidrIp", "IpPermissions.N.Ipv6Ranges.N.CidrIpv6", "IpPermissions.N.Groups.N.GroupId",
 			"IpProtocol", "FromPort", "ToPort", "CidrIp"}},
 		"DescribeKeyPairs":          {query: (*Cloud).describeKeys, params: join(plain, []string{"KeyName.N"})},
 		"ImportKeyPair":             {write: true, query: (*Cloud).importKey, params: join(tags, []string{"KeyName", "PublicKeyMaterial"})},
 		"DescribeNetworkInterfaces": {query: (*Cloud).describeInterfaces, params: list},
 		"CreateNetworkInterface": {write: true, query: (*Cloud).createInterface, params: join(tags, []string{"SubnetId", "Description", "SecurityGroupId.N",
 			"PrivateIpAddress", "ClientToken"})},
-		"DescribeAddresses": {query: (*Cloud).describeAddresses, params: join(plain, []string{"AllocationId.N"})},
-		"AllocateAddress":   {write: true, query: (*Cloud).allocateAddress, params: join(tags, []string{"Domain"})},
-		"AssociateAddress":  {write: true, query: (*Cloud).associateAddress, params: []string{"DryRun", "AllocationId", "NetworkInterfaceId", "AllowReassociation"}},
+		"AssignIpv6Addresses": {write: true, query: (*Cloud).assignIPv6, params: []string{"NetworkInterfaceId", "Ipv6AddressCount"}},
+		"DescribeAddresses":   {query: (*Cloud).describeAddresses, params: join(plain, []string{"AllocationId.N"})},
+		"AllocateAddress":     {write: true, query: (*Cloud).allocateAddress, params: join(tags, []string{"Domain"})},
+		"AssociateAddress":    {write: true, query: (*Cloud).associateAddress, params: []string{"DryRun", "AllocationId", "NetworkInterfaceId", "AllowReassociation"}},
 	}
 }
 
@@ -102,6 +103,9 @@ func (c *Cloud) permissions(r *request) ([]SecurityRule, *apiError) {
 		for _, n := range p.list("IpRanges") {
 			networks = append(networks, n.str("CidrIp"))
 		}
+		for _, n := range p.list("Ipv6Ranges") {
+			networks = append(networks, n.str("CidrIpv6"))
+		}
 		if s := p.str("CidrIp"); s != "" {
 			networks = append(networks, s)
 		}
@@ -174,6 +178,9 @@ func (c *Cloud) describeSecurityGroups(r *request) ([]el, *apiError) {
 				if rule.Group != "" {
 					return append(e, x("groups", x("item", x("userId", c.opts.AccountID), x("groupId", rule.Group))))
 				}
+				if strings.Contains(rule.CIDR, ":") {
+					return append(e, x("ipv6Ranges", x("item", x("cidrIpv6", rule.CIDR))))
+				}
 				return append(e, x("ipRanges", x("item", x("cidrIp", rule.CIDR))))
 			}), tagSet(g.Tags)}
 	})}, nil
@@ -237,6 +244,15 @@ func (c *Cloud) createInterface(r *request) ([]el, *apiError) {
 	return []el{x("networkInterface", c.nicElements(n))}, nil
 }
 
+func (c *Cloud) assignIPv6(r *request) ([]el, *apiError) {
+	n := c.account.nics[r.p.str("NetworkInterfaceId")]
+	if n == nil {
+		return nil, fail("InvalidNetworkInterfaceID.NotFound", "The networkInterface ID '"+r.p.str("NetworkInterfaceId")+"' does not exist")
+	}
+	n.IPv6 = "2001:db8:1::" + strconv.Itoa(len(c.account.nics))
+	return []el{x("networkInterfaceId", n.ID), x("assignedIpv6Addresses", x("item", n.IPv6))}, nil
+}
+
 func (c *Cloud) zoneOf(subnet string) (string, *apiError) {
 	for _, z := range c.opts.Zones {
 		if c.subnet(z) == subnet {
@@ -251,9 +267,14 @@ func (c *Cloud) nicElements(n *NetworkInterface) []el {
 	if n.Instance != "" {
 		status = "in-use"
 	}
+	six := []string{}
+	if n.IPv6 != "" {
+		six = append(six, n.IPv6)
+	}
 	return []el{x("networkInterfaceId", n.ID), x("subnetId", c.subnet(n.Zone)), x("vpcId", c.vpc()), x("availabilityZone", n.Zone),
 		x("ownerId", c.opts.AccountID), x("status", status), x("privateIpAddress", n.PrivateIP), x("privateDnsName", c.privateDNS(n.PrivateIP)),
 		x("sourceDestCheck", true), x("interfaceType", "interface"),
+		each("ipv6AddressesSet", "item", six, func(a string) []el { return []el{x("ipv6Address", a)} }),
 		each("groupSet", "item", n.Groups, func(id string) []el { return []el{x("groupId", id)} }), tagSet(n.Tags)}
 }
 
