@@ -52,7 +52,7 @@ var Targets = []Target{
 	{Package: "agent/plan/internal/classcount", Files: []string{"classcount.go"}},
 	{Package: "agent/plan/internal/contents", Files: []string{"contents.go"}},
 	{Package: "agent/plan/internal/daemons", Files: []string{"daemons.go", "memory.go"}},
-	{Package: "agent/plan/internal/disruption", Files: []string{"budgets.go", "dear.go", "drift.go", "orders.go", "reasons.go", "rollout.go", "status.go"}},
+	{Package: "agent/plan/internal/disruption", Files: []string{"budgets.go", "dear.go", "drift.go", "health.go", "reasons.go", "rollout.go", "spares.go", "status.go"}},
 	{Package: "agent/fit", Files: []string{"affinity.go", "compile.go", "connect.go", "constraintclasses.go", "dimensions.go", "eligibility.go", "filters.go", "matching.go", "nodefilter.go", "pack.go", "pagecounter.go", "reshape.go", "selector.go", "spread.go", "state.go", "terms.go", "undo.go", "volumes.go", "zones.go"}},
 	{Package: "agent/binpack", Files: []string{"binbybin.go", "bins.go", "fairshare.go", "hostspread.go", "item.go", "lowerbound.go", "order.go", "pack.go", "packtwosizes.go", "value.go", "vector.go"}, Hangs: 20 * time.Second},
 	{Package: "agent/plan/internal/topology", Files: []string{"balancing.go", "dimensions.go", "stranding.go", "topology.go", "wide.go", "zoneassignment.go", "zonerooms.go"}, Hangs: 20 * time.Second},

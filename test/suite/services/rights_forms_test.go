@@ -118,7 +118,7 @@ func (s *stolen) nameForms() []attack {
 		{name: "serving certificate for the service address in 16 bytes", says: "address", try: func(t *testing.T, s *stolen) error {
 			return list(append([]byte{0x87, 16}, s.serviceIP(t).To16()...))(t, s)
 		}},
-		{name: "serving certificate for the loopback", try: at("127.0.0.1"), says: "an address that no machine has"},
+		{name: "serving certificate for the loopback", try: at("127.0.0.2"), says: "an address that no machine has"}, // 127.0.0.1 is the endpoint of this control plane
 		{name: "serving certificate for the loopback of IPv6", try: at("::1"), says: "an address that no machine has"},
 		{name: "serving certificate for the leader's address", try: at(leaderAddress), says: "of the control plane"},
 		{name: "serving certificate for the leader's host name", try: asks("Leader.example.com"), says: "of the control plane"},

@@ -24,13 +24,13 @@ import (
 
 var updateThief = flag.Bool("update", false, "write the thief's calls of docs/security-rules.md anew")
 
-// refusers are what refuses a call, as docs/security-rules.md names it, with words of its answer. Any other name
+// refusers are what refuses a call, as docs/security-rules.md names it, with words of its answers. Any other name
 // is that of a policy.
-var refusers = map[string]string{
-	"RBAC":                    " cannot ",
-	"the Node authorizer":     "no relationship found between node",
-	"NodeRestriction":         "is not allowed to",
-	"the PodDisruptionBudget": "disruption budget",
+var refusers = map[string][]string{
+	"RBAC":                    {" cannot "},
+	"the Node authorizer":     {"no relationship found between node", "can only access node lease with the same name"},
+	"NodeRestriction":         {"is not allowed to", "can only create pods with spec.nodeName set to itself", "a mirror pod may not reference service accounts"},
+	"the PodDisruptionBudget": {"disruption budget"},
 }
 
 const ofAgent, ofToken, ofNode, ofPod = "the agent's kubeconfig", "the join token", "the new Node's certificate", "the pod's token"
@@ -89,7 +89,7 @@ func thiefTable(calls []attack) string {
 		case c.numbered():
 			n++
 			number = fmt.Sprintf(" %d", n)
-		case !c.passes && refusers[c.by] == "":
+		case !c.passes && refusers[c.by] == nil:
 			outcome = "refused by the policy `" + c.by + "`"
 		case !c.passes:
 			outcome = "refused by " + c.by
@@ -305,7 +305,7 @@ func (h *heist) kubelets() []attack {
 			_, err := h.byNode.CoreV1().Events(e.Namespace).Create(ctx, e, dry)
 			return err
 		}},
-		{name: "write the Lease of another Node", by: "NodeRestriction", try: func(_ *testing.T, s *stolen) error {
+		{name: "write the Lease of another Node", by: "the Node authorizer", try: func(_ *testing.T, s *stolen) error {
 			l, err := s.admin.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, "home", metav1.GetOptions{})
 			if err == nil {
 				_, err = h.byNode.CoordinationV1().Leases(l.Namespace).Update(ctx, l, metav1.UpdateOptions{})
