@@ -9,9 +9,9 @@ import (
 // are those of a screen.
 func TestRemedy(t *testing.T) {
 	for rule, want := range map[string]string{
-		"U7": "Raise the group's maximum, if it is meant to be larger.",
-		"U9": "The cause is in the reason above. The group is tried again by itself when the backoff ends.",
-		"U1": "", "U": "", "": "", "#": "", "U777": "",
+		"F6": "Lower the pod's requests, or offer a group with larger machines.",
+		"G0": "Look at the cloud's answer in the reason above, and give the group back to the configuration.",
+		"R0": "", "R": "", "": "", "#": "", "R777": "",
 	} {
 		if got := Remedy(rule); got != want {
 			t.Errorf("%s: %q, want %q", rule, got, want)

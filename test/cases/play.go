@@ -188,7 +188,7 @@ func (s *scene) environment() error {
 		s.env = append(s.env, name+"="+s.c.Env[name])
 	}
 	if s.c.GroupsFile == nil {
-		return nil
+		return os.WriteFile(groupsFile, []byte("{}"), 0o600) // a file that is named has to exist
 	}
 	text, err := json.Marshal(s.c.GroupsFile) // JSON is YAML
 	if err != nil {

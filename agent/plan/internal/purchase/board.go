@@ -30,6 +30,8 @@ type board struct {
 	pods   int     // the sum of left
 	pieces []int   // by class: pieces of headroom that have no place
 
+	reaches map[int][]int8 // by class with volumes, then by group: 1 yes, -1 no, 0 not asked
+
 	groups []int     // those that may be bought, one of each kind
 	sets   [][]int   // by group: the balanced set that it stands for; nil: itself alone
 	zones  []int     // by group: the number of the zone that its machines are in; nil: no pods are spread over zones
@@ -44,7 +46,7 @@ type board struct {
 // newBoard sets up the cluster and places what needs no purchase: kube-scheduler does not wait for machines where nodes have room; then
 // the upcoming machines join, and pods go on the machine that was bought for them, the others where they have room. It ends when so many steps are spent.
 func newBoard(p *packing.Packer, cost []float64, w way, steps int) *board {
-	b := &board{Packer: p, cost: cost}
+	b := &board{Packer: p, cost: cost, reaches: map[int][]int8{}}
 	b.addNodes(w.withMarked)
 	b.sim.Limit = steps
 	n := len(b.Snapshot.Classes)
@@ -222,7 +224,29 @@ func (b *board) passes(class, at int) bool {
 
 // takes tells whether an empty machine of a group takes a pod of a class, with no other pods around.
 func (b *board) takes(class, g int) bool {
-	return b.rooms[g] != nil && binpack.Fits(b.rooms[g], b.Dimensions.Class(class)) && b.Packer.Takes(class, g, b.infos[g]) && b.Topology.UnknownDomain(class, b.infos[g]) == ""
+	return b.rooms[g] != nil && binpack.Fits(b.rooms[g], b.Dimensions.Class(class)) && b.Packer.Takes(class, g, b.infos[g]) && b.Topology.UnknownDomain(class, b.infos[g]) == "" &&
+		b.reachesVolumes(class, g)
+}
+
+// reachesVolumes tells whether a machine of a group reaches the volumes of a class. Each pair is asked once.
+func (b *board) reachesVolumes(class, g int) bool {
+	if !b.constrained(class) || len(b.Snapshot.Classes[class].Volumes) == 0 {
+		return true
+	}
+	if b.reaches[class] == nil {
+		b.reaches[class] = make([]int8, len(b.Groups))
+	}
+	known := &b.reaches[class][g]
+	if *known == 0 {
+		state := b.Topology.State
+		m := state.Mark()
+		*known = -1
+		if state.PassesVolumes(class, state.AddNode(b.infos[g], b.Groups[g].Template.VolumeLimits), nil) {
+			*known = 1
+		}
+		state.Rollback(m)
+	}
+	return *known > 0
 }
 
 // constrained tells whether other pods or volumes can refuse a class, or the class others.
