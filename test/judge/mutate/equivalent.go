@@ -124,7 +124,6 @@ var Equivalent = map[string]map[string]string{
 		`dimensions.go constraintClasses: never known[tie] > 0`:                                                           "the kind is found again: it only costs time",
 		`dimensions.go near: always st.Component(o) == st.Component(a)`:                                                   "the other kinds do not touch it: it only costs time",
 		`dimensions.go extendSizes: never b.dimensions == 0`:                                                              "the sizes are copied: it only costs time",
-		`topology.go Compile: never !mayBeConstrained(w)`:                                                                 "nothing is found to be constrained: it only costs time",
 		`topology.go mayBeConstrained: always len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes) > 0`: "as above",
 		`topology.go mayBeConstrained: edge len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes) > 0`:   "as above",
 		`topology.go mayBeConstrained: edge len(c.PodAntiAffinity) > 0`:                                                   "as above",
@@ -157,7 +156,6 @@ var Equivalent = map[string]map[string]string{
 	"agent/plan/internal/packing": {
 		`expander.go compareNear: edge math.Abs(a-b) <= noise*max(math.Abs(a), math.Abs(b))`: "two zeros are equal either way",
 		`expander.go MachineRanks: never w.pricing.ranks != nil`:                             "the ranks are worked out again: it only costs time",
-		`expander.go helpedBy: always w.pricing.helped == nil`:                               "the pods are packed again: it only costs time",
 		`packer.go item: always w.items == nil`:                                              "the item is made again: it only costs time",
 		`packer.go item: always l.Size == nil`:                                               "as above",
 		`packer.go nodesWithRoom: never w.roomyNodes != nil`:                                 "the nodes are found again: it only costs time",
