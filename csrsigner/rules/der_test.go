@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"encoding/pem"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -313,7 +314,12 @@ func TestSmallSecrets(t *testing.T) {
 		for _, secret := range []int64{1, 2, nearSecrets, nearSecrets + 1, 2 * nearSecrets, 3*nearSecrets + 7, 12345, smallSecrets - 1, -1, -2, -40000, -smallSecrets + 1} {
 			k := new(big.Int).Mod(big.NewInt(secret), c.Params().N)
 			x, y := curve(c).ScalarBaseMult(k.Bytes())
-			if weakness(&ecdsa.PublicKey{Curve: c, X: x, Y: y}) == "" {
+			size := (c.Params().BitSize + 7) / 8
+			key, err := ecdsa.ParseUncompressedPublicKey(c, slices.Concat([]byte{4}, x.FillBytes(make([]byte, size)), y.FillBytes(make([]byte, size))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if weakness(key) == "" {
 				t.Errorf("%s: the secret %d passes", c.Params().Name, secret)
 			}
 		}

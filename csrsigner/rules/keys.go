@@ -143,8 +143,14 @@ func smallSecret(k *ecdsa.PublicKey) bool {
 	}
 	var c curve = k.Curve
 	stepX, stepY := c.ScalarBaseMult(big.NewInt(2 * nearSecrets).Bytes())
-	for _, y := range []*big.Int{k.Y, new(big.Int).Sub(k.Curve.Params().P, k.Y)} {
-		x := k.X
+	point, err := k.Bytes() // 4, x and y in as many bytes each
+	if err != nil {
+		return true // no point of the curve
+	}
+	half := len(point) / 2
+	keyX, keyY := new(big.Int).SetBytes(point[1:1+half]), new(big.Int).SetBytes(point[1+half:])
+	for _, y := range []*big.Int{keyY, new(big.Int).Sub(k.Curve.Params().P, keyY)} {
+		x := keyX
 		for range smallSecrets/(2*nearSecrets) + 1 {
 			if known()[x.String()] {
 				return true

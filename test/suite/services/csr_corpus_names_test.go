@@ -104,7 +104,7 @@ func hostNames() []csrRow {
 		csrRow{name: "Cyrillic kubernetes", threat: "T6", rule: byAPI, ask: with(dnsName("kubernetеs"))},
 		csrRow{name: "punycode", threat: "T6", rule: "R13", ask: with(dnsName("xn--bcher-kva.ec2.internal"))},
 		csrRow{name: "punycode kubernetes", threat: "T1", rule: "R13", ask: with(dnsName("xn--kubernets-g8g"))},
-		csrRow{name: "number that is an address", threat: "T6", rule: "R13", ask: with(dnsName("167772169"))},
+		csrRow{name: "number that is an address", threat: "T6", rule: "R9", ask: with(dnsName("167772169"))},
 		csrRow{name: "public site", threat: "T1", rule: "R13", ask: with(dnsName("auth.example.com"))},
 		csrRow{name: "public site alone", threat: "T1", rule: "R13", ask: only(dnsName("auth.example.com"))},
 		csrRow{name: "top-level domain", threat: "T1", rule: "R13", ask: with(dnsName("internal"))},
@@ -140,12 +140,12 @@ func specialAddresses() []csrRow {
 	out = append(out,
 		csrRow{name: "own address as IPv4-compatible IPv6", threat: "T8", rule: "R9", ask: embed("::")},
 		csrRow{name: "own address behind NAT64", threat: "T8", rule: "R9", ask: embed("64:ff9b::")},
-		csrRow{name: "own address in 6to4", threat: "T8", rule: "R14", ask: func(e *csrCase, a *asking) {
+		csrRow{name: "own address in 6to4", threat: "T8", rule: "R9", ask: func(e *csrCase, a *asking) {
 			own := mustAddr(e.instance.PrivateIP).As4()
 			a.names = append(a.names, addressBytes(append(append([]byte{0x20, 0x02}, own[:]...), make([]byte, 10)...)...))
 		}},
 		csrRow{name: "unique local address", threat: "T8", rule: "R14", ask: with(ipName("fd00::5"))},
-		csrRow{name: "site-local address", threat: "T8", rule: "R14", ask: with(ipName("fec0::5"))},
+		csrRow{name: "site-local address", threat: "T8", rule: "R9", ask: with(ipName("fec0::5"))},
 		csrRow{name: "public resolver", threat: "T8", rule: "R14", ask: with(ipName("8.8.8.8"))},
 		csrRow{name: "free address of the subnet", threat: "T8", rule: "R14", ask: with(ipName("10.0.31.250"))},
 		csrRow{name: "network address of the VPC", threat: "T8", rule: "R14", ask: with(ipName("10.0.0.0"))},

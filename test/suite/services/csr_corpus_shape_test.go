@@ -42,10 +42,10 @@ func subjectRows() []csrRow {
 		}},
 		{name: "two common names, own first", threat: "T1", rule: byAPI, ask: more([]attribute{{oid: oidCN, value: "system:node:bystander"}})},
 		{name: "own common name twice", threat: "T6", rule: "R3", ask: func(e *csrCase, a *asking) { more(cn(a))(e, a) }},
-		{name: "relative name of two values", threat: "T6", rule: "R3", ask: func(_ *csrCase, a *asking) {
+		{name: "relative name of two values", threat: "T6", rule: "R1", ask: func(_ *csrCase, a *asking) {
 			a.subject = [][]attribute{o, append(cn(a), attribute{oid: oidOU, value: "x"})}
 		}},
-		{name: "relative name with two common names", threat: "T6", rule: "R3", ask: func(_ *csrCase, a *asking) {
+		{name: "relative name with two common names", threat: "T6", rule: "R1", ask: func(_ *csrCase, a *asking) {
 			a.subject = [][]attribute{o, {{oid: oidCN, value: "system:node:bystander"}, {oid: oidCN, value: a.user}}}
 		}},
 		{name: "organization missing", threat: "T1", rule: "R3", ask: func(_ *csrCase, a *asking) { a.subject = [][]attribute{cn(a)} }},
@@ -61,7 +61,7 @@ func subjectRows() []csrRow {
 		{name: "organizational unit", threat: "T1", rule: "R3", ask: more([]attribute{{oid: oidOU, value: "system:masters"}})},
 		{name: "country", threat: "T1", rule: "R3", ask: more([]attribute{{oid: oidC, tag: tagPrintable, value: "XX"}})},
 		{name: "serial number", threat: "T1", rule: "R3", ask: more([]attribute{{oid: oidSerial, tag: tagPrintable, value: "1"}})},
-		{name: "email address in the subject", threat: "T1", rule: "R3", ask: more([]attribute{{oid: oidEmail, tag: 0x16, value: "root@example.com"}})},
+		{name: "email address in the subject", threat: "T1", rule: "R1", ask: more([]attribute{{oid: oidEmail, tag: 0x16, value: "root@example.com"}})},
 		{name: "user ID", threat: "T1", rule: "R3", ask: more([]attribute{{oid: oidUID, value: "0"}})},
 		// From 1.34 on the API server takes a user's UID from this attribute.
 		{name: "Kubernetes UID", threat: "T1", rule: "R3", ask: more([]attribute{{oid: oidK8sUID, value: "00000000-0000-0000-0000-000000000001"}})},

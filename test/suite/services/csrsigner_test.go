@@ -185,7 +185,7 @@ func hostile(t *testing.T, cp *controlplane.ControlPlane) map[string]ask {
 	return map[string]ask{
 		"R1-two-blocks":     {template: names(honest), pem: func(b []byte) []byte { return append(slices.Clone(b), b...) }},
 		"R1-trailing-bytes": {template: names(honest), pem: func(b []byte) []byte { return append(slices.Clone(b), "evil"...) }},
-		"R3-two-organizations": {template: with(func(r *x509.CertificateRequest) {
+		"R1-two-organizations": {template: with(func(r *x509.CertificateRequest) {
 			r.Subject = pkix.Name{CommonName: "system:node:" + honest, Organization: []string{"system:nodes", "system:masters"}}
 		})},
 		"R3-organization": {template: with(func(r *x509.CertificateRequest) {
