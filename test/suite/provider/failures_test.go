@@ -183,7 +183,8 @@ func TestOneFailsAndTheOthersScale(t *testing.T) {
 				}
 			}
 			r.settleSome(sound)
-			r.later = 20 * time.Minute // the new machines have not become Nodes
+			r.round(0)                 // the new machines are seen, without Nodes
+			r.later = 20 * time.Minute // they have not become Nodes
 			r.round(0)
 			text = r.round(0) // a machine without a Node goes when it has been looked at twice
 			r.settleSome(sound)
