@@ -43,7 +43,7 @@ type Data struct {
 	Requests int       // certificate requests that wait
 	Alarm    string    // of a flood of them
 	Reaped   []Reaped
-	// NoCluster and NoGroups tell that neither was read since the agent started: what the page would show of it is not known.
+	// NoCluster and NoGroups: the agent has not read the cluster, or the node groups, since it started, so that the page cannot show them.
 	NoCluster, NoGroups bool
 }
 

@@ -378,7 +378,7 @@ func TestCallHook(t *testing.T) {
 	}
 }
 
-// TestExposedMetadata: what a launch template leaves open of the metadata service is told; who reaches it is no warning of the group.
+// TestExposedMetadata: check warns of a launch template whose pods reach the metadata service, and of no other template.
 func TestExposedMetadata(t *testing.T) {
 	type options = ec2types.LaunchTemplateInstanceMetadataOptions
 	for name, c := range map[string]struct {

@@ -73,7 +73,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestJoinValues: what the agent publishes passes, and nothing that a shell would take for more than text.
+// TestJoinValues: the policy lets the agent's own join values pass, and refuses a value that a shell would execute.
 func TestJoinValues(t *testing.T) {
 	j := start(t, same)
 	for _, join := range []bootstrap.Join{

@@ -153,7 +153,7 @@ func TestMachineRanks(t *testing.T) {
 	}
 }
 
-// TestOrderedCosts: what a machine of each group counts for.
+// TestOrderedCosts holds the costs of each expander, and of chains, against figures by hand.
 func TestOrderedCosts(t *testing.T) {
 	for _, c := range []struct {
 		name, chain string
