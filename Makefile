@@ -148,7 +148,7 @@ e2e-page: ## the page of a day of 5,000 nodes in headless Chromium: within a sec
 	sh test/suite/page/install.sh
 	cd test && AUTOSCALER_TEST_PAGE=1 $(GO) test ./suite/page -count=1 -v -timeout 15m
 
-bench: ## benchmarks beside the peers' figures and the bars (BENCH=E|R|... for some, BENCH_FLAGS="-write ../docs/benchmarks.md" keeps the table)
+bench: ## benchmarks beside the peers' figures and the bars (BENCH=E|R|... for some, BENCH_FLAGS="-write cmd/bench/README.md" keeps the table)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count 3 -timeout 60m ./agent/... | (cd test && $(GO) run ./cmd/bench $(BENCH_FLAGS))
 
 bench-agent: ## the whole agent on a real etcd and API server with 500 and 1,000 nodes: memory, start, CPU, requests, calls of the cloud, a burst (about 15 minutes; BENCH_AGENT_FLAGS="-nodes 500,1000,2000,5000 -write ../docs/performance.md", or -binary for another autoscaler)

@@ -130,7 +130,7 @@ func writeList(out io.Writer, n int, pod func(int) *corev1.Pod) error {
 }
 
 // BenchmarkPodMemory is the live heap per pod after the list of a whole cluster is streamed.
-// An informer of stripped Pods beside the store took 4,136 bytes (docs/benchmarks.md).
+// An informer of stripped Pods beside the store took 4,136 bytes.
 func BenchmarkPodMemory(b *testing.B) {
 	for _, nodes := range []int{1000, 5000} {
 		b.Run(fmt.Sprintf("N=%d", nodes), func(b *testing.B) {

@@ -16,7 +16,7 @@ import (
 // groups with the label pool=NAME, each node with 30 running pods of 30 ReplicaSets
 // that together request U % of it and are safe to evict; Q pending pods, pod i of spec
 // s = i mod 10: cpu 2000+100s milli, memory 4096+256s MiB, owned by 10 ReplicaSets or
-// by nobody. docs/benchmarks.md says what other autoscalers need for them.
+// by nobody. test/cmd/bench/README.md says what other autoscalers need for them.
 type rounds struct {
 	nodes, pending, use int
 	ownerless           bool
@@ -180,7 +180,7 @@ func settled(e *Engine, s *cluster.Snapshot) decision.Memory {
 	return m
 }
 
-// BenchmarkR has the rows of docs/benchmarks.md, and larger ones that show how the
+// BenchmarkR has the rows of test/cmd/bench/README.md, and larger ones that show how the
 // cost grows.
 func BenchmarkR(b *testing.B) {
 	for _, n := range []int{1000, 5000, 10000} {

@@ -17,7 +17,7 @@ import (
 
 const (
 	// smallPercent is GOGC afterwards in a small cluster: a round leaves little garbage there,
-	// and the agent shares the memory of its host (docs/benchmarks.md).
+	// and the agent shares the memory of its host.
 	smallPercent = 25
 	// largePercent is GOGC afterwards where more than smallHeap lives. Watch events and reads of
 	// the cloud leave more garbage there, and at smallPercent the collector would mark the whole
@@ -29,7 +29,7 @@ const (
 	limitShare = 0.8
 	// steadyThreads is GOMAXPROCS once the lists are read. Watch events come one at a time, and each
 	// passes through five goroutines: to wake a second thread for them cost a fifth of the
-	// processor time of churn (docs/benchmarks.md).
+	// processor time of churn.
 	steadyThreads = 1
 )
 

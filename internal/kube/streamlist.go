@@ -24,7 +24,7 @@ type streamer interface {
 // Where the Reflector asks for a list as watch events, the list is read as one compressed answer, its
 // objects are decoded side by side while they arrive, and each becomes an event: a few of them are in
 // memory at once. The server's own watch events of a list took it half as much time again, since
-// each is sent for itself, and uncompressed (docs/benchmarks.md).
+// each is sent for itself, and uncompressed.
 //
 // A list must end within the server's --request-timeout, which a watch need not. Where a list or an event
 // could not be read, client-go's own watch is used from then on.

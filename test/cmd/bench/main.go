@@ -1,8 +1,8 @@
 // Command bench reads what `go test -bench` prints and holds it against the peers'
 // figures and the bars: one line a row, ours beside theirs, the ratio, pass or FAIL.
-// With -write it puts the table into docs/benchmarks.md.
+// With -write it puts the table into test/cmd/bench/README.md.
 //
-//	go test -run '^$' -bench . -benchmem ./agent/... | (cd test && go run ./cmd/bench -write ../docs/benchmarks.md)
+//	go test -run '^$' -bench . -benchmem ./agent/... | (cd test && go run ./cmd/bench -write cmd/bench/README.md)
 package main
 
 import (
@@ -21,7 +21,7 @@ func main() { os.Exit(run(os.Stdin, os.Stdout, os.Args[1:])) }
 
 func run(in io.Reader, out io.Writer, args []string) int {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	write := flags.String("write", "", "the page whose table is replaced: docs/benchmarks.md")
+	write := flags.String("write", "", "the page whose table is replaced: test/cmd/bench/README.md")
 	strict := flags.Bool("strict", false, "exit with 1 when a bar is missed or a row has no figure")
 	if flags.Parse(args) != nil {
 		return 2

@@ -6,7 +6,7 @@ import (
 )
 
 // row is one workload with Cluster Autoscaler's figures, measured on the machine that
-// docs/benchmarks.md describes.
+// test/cmd/bench/README.md describes.
 type row struct {
 	bench string
 	words string

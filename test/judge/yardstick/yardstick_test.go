@@ -54,7 +54,7 @@ func judge(seed uint64, most int) verdict {
 }
 
 // TestPurchases holds plan.Decide's purchases against both rules and the bound. It
-// looks at 60 mixes; YARDSTICK_COUNT=500 looks at as many as docs/benchmarks.md
+// looks at 60 mixes; YARDSTICK_COUNT=500 looks at as many as docs/performance.md
 // reports, YARDSTICK_SEED at others. It prints what lies more than 3 % above a purchase that
 // is known, or above a rule's.
 func TestPurchases(t *testing.T) {

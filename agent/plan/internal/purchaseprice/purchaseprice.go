@@ -9,7 +9,7 @@ import "github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 // startCosts is what one more machine counts for beside its price for an hour, as a share of the price of the cheapest group: it takes
 // minutes until it takes a pod and until it goes, and its pods have to move when it goes. Without this, many small machines win
 // against a few larger ones by a fraction of a cent. In 200 bursts it saves 0.3 % of the price and 15 % of the machines, over
-// days 9 % of the machines that are started; twice as much costs 0.3 % of the price (docs/performance.md).
+// days 9 % of the machines that are started; twice as much costs 0.3 % of the price (test/judge/yardstick).
 const startCosts = 0.25
 
 // Of is what one more machine of each group counts for, its price and startCosts; 0: the group has no price.
