@@ -13,7 +13,6 @@ const tenMinutes = 2500
 
 // lookedUp are the pages longer than that, and how somebody finds what he looks for in one without reading the rest.
 var lookedUp = map[string]string{
-	"architecture.md":    "for developers: by package",
 	"configuration.md":   "by the name of a setting",
 	"scaling-rules.md":   "for developers: by rule ID",
 	"security-rules.md":  "for developers: by rule ID",
