@@ -56,13 +56,13 @@ func TestClusterAutoscalersMetrics(t *testing.T) {
 	s := cluster.Snapshot{Now: now, Groups: []cluster.NodeGroup{{ID: "g", Max: 9, Target: 3}}}
 	m.Round(s, decision.Plan{Held: []decision.Held{{Kind: "node", Rule: decision.RuleBusy}}}, decision.Memory{}, decision.Policy{}, true, true)
 	got := names(t, m.registry)
-	page, err := os.ReadFile("../../docs/metrics.md")
+	page, err := os.ReadFile("../../docs/explain.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range documented {
 		if _, there := got["cluster_autoscaler_"+name]; there == strings.Contains(string(page), "`"+name+"`: not given") {
-			t.Errorf("%s: there %v, and docs/metrics.md says the opposite", name, there)
+			t.Errorf("%s: there %v, and docs/explain.md says the opposite", name, there)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestClusterAutoscalersMetrics(t *testing.T) {
 // that say what is counted, and the page of metrics lists it.
 func TestFirstScrape(t *testing.T) {
 	got := names(t, watched().registry)
-	page, err := os.ReadFile("../../docs/metrics.md")
+	page, err := os.ReadFile("../../docs/explain.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestFirstScrape(t *testing.T) {
 			t.Errorf("%s: help %q does not say what is counted", name, help)
 		}
 		if own && !strings.Contains(string(page), "`"+strings.TrimPrefix(name, "cluster_autoscaler_")+"`") {
-			t.Errorf("docs/metrics.md does not list %s", name)
+			t.Errorf("docs/explain.md does not list %s", name)
 		}
 	}
 	for _, name := range []string{"autoscaler_build_info", "process_resident_memory_bytes", "go_goroutines", "cluster_autoscaler_failed_scale_ups_total",
