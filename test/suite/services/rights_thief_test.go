@@ -33,7 +33,7 @@ var refusers = map[string][]string{
 	"the PodDisruptionBudget": {"disruption budget"},
 }
 
-const ofAgent, ofToken, ofNode, ofPod = "the agent's kubeconfig", "the join token", "the new Node's certificate", "the pod's token"
+const ofAgent, ofToken, ofNode, ofPod = "agent", "token", "Node", "pod" // kubeconfig, join token, certificate, token
 
 // calls plays the thief's table of docs/security-rules.md from its first call, which has nothing but the agent's
 // kubeconfig, to its last one, which has the cluster (issue 41, D).
