@@ -29,8 +29,7 @@ func TestExpanderPages(t *testing.T) {
 	field, _ := reflect.TypeFor[decision.Policy]().FieldByName("Expander")
 	for _, place := range []struct{ name, text, form string }{
 		{"agent/decision/policy.go", field.Tag.Get("desc"), "%s, "},
-		{"docs/configuration.md, the row of the setting", page("docs/configuration.md", "| `AUTOSCALER_SCALING_EXPANDER` |", "\n"), "%s, "},
-		{"docs/configuration.md, the table of expanders", page("docs/configuration.md", "\n## Which group is grown\n", "\n## "), "| `%s` |"},
+		{"docs/configuration.md, the table of expanders", page("docs/configuration.md", "\n## Which group is grown\n", "\n### "), "| `%s` |"},
 		{"docs/scaling-rules.md, the table of expanders", page("docs/scaling-rules.md", "| expander | cost of a machine |", "\n\n"), "`%s`"},
 	} {
 		for _, name := range plan.Expanders() {

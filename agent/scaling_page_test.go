@@ -13,15 +13,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
 var updatePages = flag.Bool("update", false, "rewrite what tests keep in the manual")
 
-// TestScalingPage keeps two pages true: docs/scaling-rules.md has the rules of the engine with the
-// words of the source, and docs/scaling-settings.md lists every variable that scaling reads, with its default.
+// TestScalingPage: docs/scaling-rules.md has the rules of the engine with the words of the source.
 func TestScalingPage(t *testing.T) {
 	page := filepath.Join("..", "docs", "scaling-rules.md")
 	raw, err := os.ReadFile(page)
@@ -41,22 +39,6 @@ func TestScalingPage(t *testing.T) {
 		}
 	} else if old != table {
 		t.Errorf("the table of rules is not that of the source; run: go test ./agent -run TestScalingPage -update\n%s", table)
-	}
-	settings, err := os.ReadFile(filepath.Join("..", "docs", "scaling-settings.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range config.Variables() {
-		if !strings.HasPrefix(v.Name, "AUTOSCALER_SCAL") && !strings.HasPrefix(v.Name, "AUTOSCALER_OBSERVE_") {
-			continue
-		}
-		row := fmt.Sprintf("| `%s` | `%s` |", v.Name, v.Default)
-		if v.Default == "" {
-			row = fmt.Sprintf("| `%s` | |", v.Name)
-		}
-		if !strings.Contains(string(settings), row) {
-			t.Errorf("docs/scaling-settings.md has no row %s", row)
-		}
 	}
 }
 
