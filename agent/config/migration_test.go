@@ -1,6 +1,9 @@
 package config
 
 import (
+	stdflag "flag"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,27 +16,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
 )
 
-var (
-	flagRow  = regexp.MustCompile("(?m)^\\| `--([a-z0-9-]+)` \\| ([0-9.]+) to ([0-9.]+) \\| (.*) \\|$")
-	link     = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-	variable = regexp.MustCompile("`(AUTOSCALER_[A-Z0-9_]+)`")
-)
+var updatePages = stdflag.Bool("update", false, "rewrite what tests keep in the manual")
 
-// TestMigrationHasEveryFlag: the table of docs/cluster-autoscaler-flags.md has one row for each flag of
-// Cluster Autoscaler (testdata/ca-flags.txt), each variable in it exists, and the errors about
-// flags name the same one.
+// TestMigrationHasEveryFlag: docs/migration.md has each flag of Cluster Autoscaler (testdata/ca-flags.txt) with its
+// variable, or the reason why there is none, as the errors about flags say it.
 func TestMigrationHasEveryFlag(t *testing.T) {
-	page, err := os.ReadFile("../../docs/cluster-autoscaler-flags.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := map[string][]string{}
-	for _, m := range flagRow.FindAllStringSubmatch(string(page), -1) {
-		if rows[m[1]] != nil {
-			t.Errorf("--%s has two rows", m[1])
-		}
-		rows[m[1]] = m[2:]
-	}
 	list, err := os.ReadFile("testdata/ca-flags.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -42,6 +29,8 @@ func TestMigrationHasEveryFlag(t *testing.T) {
 	for _, v := range Variables() {
 		known[v.Name] = true
 	}
+	var withVariable strings.Builder
+	withReason := map[string][]string{}
 	flags := 0
 	for line := range strings.Lines(string(list)) {
 		fields := strings.Fields(line)
@@ -49,46 +38,66 @@ func TestMigrationHasEveryFlag(t *testing.T) {
 			continue
 		}
 		flags++
-		row := rows[fields[0]]
-		delete(rows, fields[0])
-		if len(row) != 3 || row[0] != fields[1] || row[1] != fields[2] {
-			t.Errorf("docs/cluster-autoscaler-flags.md has no row of --%s, releases %s to %s", fields[0], fields[1], fields[2])
-			continue
+		name := "`--" + fields[0] + "`"
+		ours, why := caFlags[fields[0]], caElsewhere()[fields[0]]
+		if (ours == "") == (why == "") {
+			t.Errorf("%s has the variable %q and the reason %q: want one of them", name, ours, why)
 		}
-		names := variable.FindAllStringSubmatch(row[2], -1)
-		for _, name := range names {
-			if !known[name[1]] {
-				t.Errorf("--%s: there is no %s", fields[0], name[1])
-			}
+		if ours != "" && !known[Prefix+"_"+ours] {
+			t.Errorf("%s: there is no %s_%s", name, Prefix, ours)
 		}
-		if ours := FromClusterAutoscaler("--" + fields[0]); ours != "" && !strings.Contains(row[2], "`"+ours+"`") {
-			t.Errorf("--%s: an error says %s, the page %s", fields[0], ours, row[2])
-		} else if first := strings.HasPrefix(row[2], "`AUTOSCALER_"); ours == "" && first {
-			t.Errorf("--%s: an error about the flag does not say %s", fields[0], names[0][1])
-		}
-		words := link.ReplaceAllString(strings.ReplaceAll(row[2], "`", ""), "docs/$1")
-		if why := caElsewhere()[fields[0]]; (caFlags[fields[0]] == "") != (why == words) {
-			t.Errorf("--%s: an error says %q, the page %q: caflags.txt has the page's words", fields[0], why, words)
+		if ours != "" {
+			fmt.Fprintf(&withVariable, "| %s | `%s_%s` |\n", name, Prefix, ours)
+		} else {
+			withReason[why] = append(withReason[why], name)
 		}
 		if answer := AnswerToFlag("--" + fields[0]); !strings.HasPrefix(answer, "is Cluster Autoscaler's") || strings.HasSuffix(answer, "needed here; remove it") {
-			t.Errorf("--%s is answered %q: say why", fields[0], answer)
+			t.Errorf("%s is answered %q: say why", name, answer)
 		}
-	}
-	for flag := range rows {
-		t.Errorf("--%s is no flag of Cluster Autoscaler", flag)
 	}
 	if flags < 140 {
 		t.Errorf("only %d flags", flags)
 	}
-	for flag := range caElsewhere() {
-		if caFlags[flag] != "" || !strings.Contains("\n"+string(list), "\n"+flag+" ") {
-			t.Errorf("--%s: caflags.txt has a flag with a variable, or one that is no flag", flag)
+	for _, of := range []map[string]string{caFlags, caElsewhere()} {
+		for name := range of {
+			if !strings.Contains("\n"+string(list), "\n"+name+" ") {
+				t.Errorf("--%s is no flag of Cluster Autoscaler", name)
+			}
 		}
 	}
-	for flag := range caFlags {
-		if !strings.Contains("\n"+string(list), "\n"+flag+" ") {
-			t.Errorf("--%s is answered and is no flag of Cluster Autoscaler", flag)
+	comparePage(t, "\n| flag | variable |\n|---|---|\n"+withVariable.String()+"\nWithout a variable:\n\n"+reasons(withReason)+"\n")
+}
+
+// reasons lists the flags of each reason, "not needed" behind "no".
+func reasons(flags map[string][]string) string {
+	var out strings.Builder
+	for _, why := range slices.Sorted(maps.Keys(flags)) {
+		fmt.Fprintf(&out, "- %s: %s\n", strings.Join(flags[why], ", "), strings.Replace(why, "no: ", "", 1))
+	}
+	return out.String()
+}
+
+// comparePage compares the flags of docs/migration.md with text, or writes them.
+func comparePage(t *testing.T, text string) {
+	t.Helper()
+	const page = "../../docs/migration.md"
+	const begin, end = "<!-- the flags begin: go test ./agent/config -run TestMigrationHasEveryFlag -update -->\n", "<!-- the flags end -->\n"
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(raw), begin)
+	old, tail, closed := strings.Cut(rest, end)
+	switch {
+	case !ok || !closed:
+		t.Fatal("docs/migration.md lacks the marks of the flags")
+	case old == text:
+	case *updatePages:
+		if err := os.WriteFile(page, []byte(head+begin+text+end+tail), 0o644); err != nil {
+			t.Fatal(err)
 		}
+	default:
+		t.Error("the flags in docs/migration.md are not those of the source; run: go test ./agent/config -run TestMigrationHasEveryFlag -update")
 	}
 }
 
