@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
@@ -161,7 +163,7 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 		return nil, err
 	}
 	a.observer.ProvisionTime = cfg.Scaling.MaxNodeProvisionTime
-	a.leadership = election.New(cfg.Lease, election.Deps{Identity: a.identity, Client: leaseClient, Log: a.entry("lease"), Heard: a.observer.APIServerAnswered, Writes: cloud,
+	a.leadership = election.New(cfg.Lease, election.Deps{Identity: a.identity, Instance: cmp.Or(cfg.Instance(), rand.Text()[:8]), Client: leaseClient, Log: a.entry("lease"), Heard: a.observer.APIServerAnswered, Writes: cloud,
 		Loaded: a.loaded, Leads: a.leads, Notes: a.rollouts.Notes, Noted: a.rollouts.Noted})
 	a.rollouts.Changed = func() { a.observer.Wake(observe.Soon) }
 	var stop func()

@@ -9,6 +9,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -232,4 +234,20 @@ func (c Config) Identity() (string, error) {
 		return "", fmt.Errorf("read host name: %w (set %s_NODE_NAME)", err, Prefix)
 	}
 	return host, nil
+}
+
+// LockFile is the file in StateDir that the running agent locks (agent/statefile.Lock).
+const LockFile = "lock"
+
+// Instance tells agents of one name apart, and is the same after a restart of the process: it is made of the boot of this machine and
+// of LockFile. A copied configuration, disk or state directory does not carry it to another machine. Empty: either cannot be read.
+func (c Config) Instance() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	st, none := os.Stat(filepath.Join(c.StateDir, LockFile))
+	if err != nil || none != nil {
+		return ""
+	}
+	file, _ := st.Sys().(*syscall.Stat_t)
+	sum := sha256.Sum256(fmt.Appendf(boot, " %d %d", file.Dev, file.Ino))
+	return hex.EncodeToString(sum[:4])
 }

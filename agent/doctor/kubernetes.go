@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"crypto/x509"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,7 +54,21 @@ func checkKubernetes(ctx context.Context, cfg config.Config) []Finding {
 	out = append(out, checkProtected(ctx, cfg, client, kubeconfig)...)
 	out = append(out, checkLeader(ctx, cfg, client, kubeconfig, func(ctx context.Context) (*x509.Certificate, error) { return servingcert.Fetch(ctx, kubeconfig) }, thisMachine(cfg))...)
 	out = append(out, checkControlPlane(ctx, cfg, client)...)
+	out = append(out, checkHolder(ctx, cfg, client)...)
 	return append(out, checkOther(ctx, cfg, client))
+}
+
+// checkHolder looks for another agent that holds the Lease by this one's name.
+func checkHolder(ctx context.Context, cfg config.Config, client *kube.Client) []Finding {
+	lease, err := client.CoordinationV1().Leases(cfg.Lease.Namespace).Get(ctx, cfg.Lease.Name, metav1.GetOptions{})
+	name, unnamed := cfg.Identity()
+	if err != nil || unnamed != nil || lease.Spec.HolderIdentity == nil || lease.Spec.RenewTime == nil || time.Since(lease.Spec.RenewTime.Time) > cfg.Lease.Duration {
+		return nil // what is wrong with either is another finding
+	}
+	if holder := *lease.Spec.HolderIdentity; election.Twin(holder, name, cfg.Instance()) {
+		return []Finding{{Level: LevelError, About: "name in the Lease", Text: election.TwinWords(holder)}}
+	}
+	return nil
 }
 
 // checkOther looks for an in-cluster Cluster Autoscaler that is at work.

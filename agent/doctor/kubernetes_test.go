@@ -12,6 +12,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/statefile"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
@@ -32,6 +33,31 @@ func TestCheckInAPod(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
 	if got := checkKubernetes(t.Context(), config.Config{}); len(got) != 1 || !strings.Contains(got[0].Text, "/var/run/secrets/kubernetes.io/serviceaccount/token") {
 		t.Errorf("in a pod without a token: %+v", got)
+	}
+}
+
+// TestCheckHolder: check finds another agent that holds the Lease by this one's name, and not this one itself.
+func TestCheckHolder(t *testing.T) {
+	cfg := config.Config{NodeName: "cp", StateDir: t.TempDir(), Lease: election.Config{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 15 * time.Second}}
+	unlock, err := statefile.Lock(cfg.StateDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	for holder, want := range map[string]bool{
+		election.Holder("cp", cfg.Instance()): false,
+		"cp_1a2b3c4d":                         true, "cp-2_1a2b3c4d": false, "cp": false, "": false,
+	} {
+		at := metav1.NewMicroTime(time.Now())
+		client := fake.NewClientset(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "autoscaler-agent"},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at}})
+		f := checkHolder(t.Context(), cfg, kubetest.Client(client))
+		if found := len(f) == 1 && f[0].Level == LevelError && strings.Contains(f[0].Text, "AUTOSCALER_NODE_NAME"); found != want || !want && f != nil {
+			t.Errorf("%q: %+v, want a finding: %v", holder, f, want)
+		}
+	}
+	if f := checkHolder(t.Context(), cfg, kubetest.Client(fake.NewClientset())); f != nil {
+		t.Errorf("no Lease: %+v", f)
 	}
 }
 

@@ -6,8 +6,10 @@
 // seconds before another agent may take the Lease, by the monotonic and by the wall clock,
 // so that a process that was suspended does not act on an old Lease. Each change of a cloud
 // is on the Lease before the cloud is asked (AnnotationWrites), so that the next leader
-// knows what is still under way. The identity is stable over a restart, so that an agent
-// that was killed takes its own Lease back at once.
+// knows what is still under way. A holder is a name and an instance: the boot of the machine
+// and the state directory, so that an agent that was killed takes its own Lease back at once,
+// and two machines with one name (a copied agent.env) do not both hold it. After a reboot the
+// Lease runs out first (15 s).
 //
 // It refuses to say yes while it cannot see the Lease of the other autoscaler, and it never
 // ends the process: an agent that loses the Lease waits for it.

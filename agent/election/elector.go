@@ -60,7 +60,7 @@ func (g *Leadership) hold(ctx context.Context, lock *leaseLock) {
 		renewed := lock.attempt(ctx)
 		holder, until := lock.holder()
 		g.follow(holder, until)
-		if !renewed && (holder != "" && holder != g.deps.Identity || !g.mayHold()) {
+		if !renewed && (holder != "" && holder != g.self || !g.mayHold()) {
 			return
 		}
 	}

@@ -26,11 +26,11 @@ import (
 func elect(name string, store *leaseStore, cut func() bool, change ...func(*Deps)) (*Leadership, func()) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	g := New(Config{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
-		Deps{Identity: name, Client: kubetest.Client(store.client(cut)), Log: log.WithField("service", "lease"), Heard: func() {}, Writes: wrap.NewWriteAhead(nil, nil)})
+	deps := Deps{Identity: name, Client: kubetest.Client(store.client(cut)), Log: log.WithField("service", "lease"), Heard: func() {}, Writes: wrap.NewWriteAhead(nil, nil)}
 	for _, c := range change {
-		c(&g.deps)
+		c(&deps)
 	}
+	g := New(Config{Namespace: "kube-system", Name: "autoscaler-agent", Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}, deps)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = g.Run(ctx, func() {}) }()
@@ -48,6 +48,42 @@ func heldBy(store *leaseStore, holder string, stamp time.Time) {
 	lasts, at := int32(15), metav1.NewMicroTime(stamp)
 	store.lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "autoscaler-agent", ResourceVersion: "0"},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &lasts, RenewTime: &at, AcquireTime: &at, LeaseTransitions: new(int32(4))}}
+}
+
+// TestTwoAgentsOfOneName: of two leaders with one name (a copied agent.env) one acts, and the other says why it does not; the process
+// that is started again takes its own Lease back at once; and when it has gone the other acts.
+func TestTwoAgentsOfOneName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &leaseStore{}
+		is := func(instance string) func(*Deps) { return func(d *Deps) { d.Instance = instance } }
+		var killed atomic.Bool
+		first, stop := elect("cp", store, killed.Load, is("1a"))
+		time.Sleep(time.Second)
+		second, stopSecond := elect("cp", store, never, is("2b"))
+		defer stopSecond()
+		for at := range 300 {
+			time.Sleep(time.Second)
+			if !may(first) || may(second) {
+				t.Fatalf("after %d s: the first may %v, the second %v", at, may(first), may(second))
+			}
+		}
+		if standing, why := second.Standing(); standing != Hindered || !strings.Contains(why, "has this one's name: cp_1a") || !strings.Contains(why, "AUTOSCALER_NODE_NAME") {
+			t.Errorf("the second: %v, %s", standing, why)
+		}
+		killed.Store(true) // it gives nothing back
+		stop()
+		again, stopAgain := elect("cp", store, never, is("1a"))
+		time.Sleep(100 * time.Millisecond)
+		if !may(again) || may(second) {
+			t.Errorf("the first process again may %v, the second %v", may(again), may(second))
+		}
+		stopAgain()
+		time.Sleep(5 * time.Second)
+		if !may(second) {
+			_, why := second.MayAct()
+			t.Errorf("the second does not act when the first has gone: %s", why)
+		}
+	})
 }
 
 // now is the Lease as it stands; nil: there is none.
@@ -340,7 +376,7 @@ func TestBoundedLeases(t *testing.T) {
 			t.Errorf("after a minute: %s", why)
 		}
 		held, err := client.CoordinationV1().Leases("kube-system").Get(ctx, "autoscaler-agent", metav1.GetOptions{})
-		if err != nil || *held.Spec.LeaseTransitions < 0 || *held.Spec.HolderIdentity != g.deps.Identity {
+		if err != nil || *held.Spec.LeaseTransitions < 0 || *held.Spec.HolderIdentity != g.self {
 			t.Errorf("%+v, %v", held.Spec, err)
 		}
 		if len(writes.list) != 1 || writes.list[0].Group != "b" {

@@ -1,9 +1,11 @@
 package election
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,8 +30,9 @@ type Config struct {
 
 // Deps is what the election works with.
 type Deps struct {
-	// Identity is this agent's name in the Lease, the same after a restart.
-	Identity string
+	// Identity is this agent's name in the Lease; Instance tells it from another agent of the same name, and is the same after a restart
+	// of the process (config.Config.Instance). Empty: names are told apart by nothing.
+	Identity, Instance string
 	// Client writes the Lease; nothing else may hold its calls up.
 	Client *kube.Client
 	Log    *logrus.Entry
@@ -54,6 +57,7 @@ type Deps struct {
 type Leadership struct {
 	cfg  Config
 	deps Deps
+	self string // this agent as the holder of the Lease
 
 	mu         sync.Mutex
 	lock       *leaseLock // nil until Run
@@ -61,6 +65,7 @@ type Leadership struct {
 	renewed    time.Time // when the last attempt began that got or kept the Lease
 	holder     string
 	heldUntil  time.Time     // when the holder's Lease runs out, by this machine's clock
+	twin       bool          // the holder has this agent's name, is another instance, and renews
 	err        error         // of the last attempt at the Lease
 	other      string        // who holds OtherLease
 	otherSeen  time.Time     // when its renewal was last seen
@@ -69,7 +74,30 @@ type Leadership struct {
 }
 
 // New makes the leadership of an agent that does not campaign yet; Run does.
-func New(cfg Config, deps Deps) *Leadership { return &Leadership{cfg: cfg, deps: deps} }
+func New(cfg Config, deps Deps) *Leadership {
+	return &Leadership{cfg: cfg, deps: deps, self: Holder(deps.Identity, deps.Instance)}
+}
+
+// Holder is what an agent writes into the Lease as its holder, as client-go's users do: a name and an instance.
+func Holder(name, instance string) string {
+	if instance == "" {
+		return name
+	}
+	return name + "_" + instance
+}
+
+// Twin tells that the holder of a Lease has the name of an agent, and is another instance: a copied agent.env, or the machine before
+// it was started again.
+func Twin(holder, name, instance string) bool {
+	return instance != "" && nameOf(holder) == name && holder != Holder(name, instance)
+}
+
+func nameOf(holder string) string { return holder[:max(strings.LastIndex(holder, "_"), 0)] }
+
+// TwinWords say what to do about two agents of one name.
+func TwinWords(holder string) string {
+	return fmt.Sprintf("another agent has this one's name: %s holds the Lease; give each its own AUTOSCALER_NODE_NAME", shown(holder))
+}
 
 // Standing tells whether an agent acts, and if it does not, whether an operator should look why.
 type Standing int
@@ -107,12 +135,15 @@ func (g *Leadership) Standing() (Standing, string) {
 		return Hindered, fmt.Sprintf("Lease %s/%s was last renewed at %s", g.cfg.Namespace, g.cfg.Name, g.renewed.UTC().Format(time.RFC3339))
 	}
 	why := fmt.Sprintf("waiting for Lease %s/%s", g.cfg.Namespace, g.cfg.Name)
-	if g.holder != "" && g.holder != g.deps.Identity {
+	if g.holder != "" && g.holder != g.self {
 		if time.Now().Before(g.heldUntil) {
-			return StandsBy, fmt.Sprintf("standing by: %s holds Lease %s/%s", g.holder, g.cfg.Namespace, g.cfg.Name)
+			if g.twin {
+				return Hindered, TwinWords(g.holder)
+			}
+			return StandsBy, fmt.Sprintf("standing by: %s holds Lease %s/%s", cmp.Or(nameOf(g.holder), g.holder), g.cfg.Namespace, g.cfg.Name)
 		}
 		// It should be this agent's by now. What keeps it from that is the error, if there is one.
-		why = fmt.Sprintf("waiting for Lease %s/%s: %s has not renewed it, and its time ended at %s", g.cfg.Namespace, g.cfg.Name, g.holder, g.heldUntil.UTC().Format(time.RFC3339))
+		why = fmt.Sprintf("waiting for Lease %s/%s: %s has not renewed it, and its time ended at %s", g.cfg.Namespace, g.cfg.Name, cmp.Or(nameOf(g.holder), g.holder), g.heldUntil.UTC().Format(time.RFC3339))
 	}
 	standing := Hindered
 	if !g.loaded() {
@@ -210,8 +241,8 @@ func (g *Leadership) note(err error) {
 }
 
 // Run campaigns for the Lease until ctx ends. Losing it stops acting and starts the
-// campaign anew; it is no reason to exit. The identity is stable over a restart, so
-// that an agent that was killed takes its own Lease back at once.
+// campaign anew; it is no reason to exit. Name and instance are stable over a restart of the
+// process, so that an agent that was killed takes its own Lease back at once.
 func (g *Leadership) Run(ctx context.Context, beat func()) error {
 	lock := newLeaseLock(g, beat)
 	g.mu.Lock()
@@ -271,9 +302,10 @@ func (g *Leadership) follow(holder string, until time.Time) {
 	g.mu.Lock()
 	holder = shown(holder)
 	news := g.holder != holder
+	g.twin = !news && (g.twin || until.After(g.heldUntil) && Twin(holder, g.deps.Identity, g.deps.Instance))
 	g.holder, g.heldUntil = holder, until
 	g.mu.Unlock()
-	if news && holder != "" && holder != g.deps.Identity {
+	if news && holder != "" && holder != g.self {
 		g.deps.Log.WithField("holder", holder).Debug("another agent holds the Lease: standing by") // the line of systemd says it, too
 	}
 }

@@ -118,7 +118,7 @@ func (l *leaseLock) attempt(ctx context.Context) bool {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	// Nobody but the holder writes a valid Lease as a rule: it needs no read before.
-	if holderOf(l.lease) == l.g.deps.Identity && l.valid() && l.write(ctx, l.renewal()) == nil {
+	if holderOf(l.lease) == l.g.self && l.valid() && l.write(ctx, l.renewal()) == nil {
 		return true
 	}
 	err := l.read(ctx)
@@ -128,7 +128,7 @@ func (l *leaseLock) attempt(ctx context.Context) bool {
 	case err != nil:
 		return false
 	}
-	if holder := holderOf(l.lease); holder != "" && holder != l.g.deps.Identity && l.valid() {
+	if holder := holderOf(l.lease); holder != "" && holder != l.g.self && l.valid() {
 		return false
 	}
 	return l.write(ctx, l.renewal()) == nil
@@ -147,10 +147,10 @@ func (l *leaseLock) look(ctx context.Context) {
 func (l *leaseLock) renewal() *coordinationv1.Lease {
 	next, now := l.lease.DeepCopy(), metav1.NewMicroTime(time.Now())
 	s := &next.Spec
-	if holderOf(l.lease) != l.g.deps.Identity {
+	if holderOf(l.lease) != l.g.self {
 		s.LeaseTransitions, s.AcquireTime = new(transitions(l.lease)+1), &now
 	}
-	s.HolderIdentity, s.RenewTime = &l.g.deps.Identity, &now
+	s.HolderIdentity, s.RenewTime = &l.g.self, &now
 	s.LeaseDurationSeconds = new(int32(l.g.cfg.Duration / time.Second))
 	return next
 }
@@ -205,7 +205,7 @@ func (l *leaseLock) send(next *coordinationv1.Lease, do func() (*coordinationv1.
 	}
 	l.saw(lease)
 	l.told = asked
-	if holderOf(next) == l.g.deps.Identity {
+	if holderOf(next) == l.g.self {
 		l.g.kept(began)
 	}
 	return nil
@@ -219,7 +219,7 @@ func (l *leaseLock) giveBack(ctx context.Context) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	l.g.givesBack() // first: once it is given back another agent may act at any moment
-	if l.read(ctx) != nil || holderOf(l.lease) != l.g.deps.Identity {
+	if l.read(ctx) != nil || holderOf(l.lease) != l.g.self {
 		return
 	}
 	next, now := l.lease.DeepCopy(), metav1.NewMicroTime(time.Now())
@@ -302,7 +302,7 @@ func (l *leaseLock) announce(ctx context.Context) error {
 	if l.told >= mine {
 		return nil
 	}
-	if holderOf(l.lease) != l.g.deps.Identity {
+	if holderOf(l.lease) != l.g.self {
 		return errors.New("this agent does not hold the Lease")
 	}
 	err := l.write(ctx, l.renewal())
@@ -313,7 +313,7 @@ func (l *leaseLock) announce(ctx context.Context) error {
 	if err := l.read(ctx); err != nil {
 		return err
 	}
-	if holderOf(l.lease) != l.g.deps.Identity {
+	if holderOf(l.lease) != l.g.self {
 		return errors.New("this agent does not hold the Lease")
 	}
 	return l.write(ctx, l.renewal())

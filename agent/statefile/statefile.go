@@ -80,7 +80,7 @@ func (f File) Peek() State {
 // however it ends. A directory that cannot be written to is reported elsewhere and
 // locks nothing.
 func Lock(dir string) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, config.LockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return func() {}, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
@@ -95,6 +96,26 @@ func TestStateSweepsWhatACrashLeft(t *testing.T) {
 	}
 	if want := []string{"state.json", "state.json.bad-2", "state.json.bad-3", "state.json.bad-4", "state.json.bad-9"}; !slices.Equal(names, want) {
 		t.Errorf("left are %v, want %v", names, want)
+	}
+}
+
+// TestInstance: a process that is started again is the same instance, one with another state directory is another one.
+func TestInstance(t *testing.T) {
+	here, there := t.TempDir(), t.TempDir()
+	if got := (config.Config{StateDir: here}).Instance(); got != "" {
+		t.Errorf("without a lock file: %s", got)
+	}
+	var seen []string
+	for _, dir := range []string{here, there, here} {
+		unlock, err := Lock(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, config.Config{StateDir: dir}.Instance())
+		unlock()
+	}
+	if seen[0] == "" || seen[0] != seen[2] || seen[0] == seen[1] {
+		t.Errorf("instances %v", seen)
 	}
 }
 

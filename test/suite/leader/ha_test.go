@@ -232,7 +232,7 @@ func (h *ha) acting(ctx context.Context) int {
 	if err != nil || lease.Spec.HolderIdentity == nil {
 		return -1
 	}
-	return slices.IndexFunc([]int{0, 1, 2}, func(n int) bool { return *lease.Spec.HolderIdentity == h.name(n) })
+	return slices.IndexFunc([]int{0, 1, 2}, func(n int) bool { return strings.HasPrefix(*lease.Spec.HolderIdentity, h.name(n)+"_") })
 }
 
 // standBy: one agent acts, and the others say that they stand by, to systemd and in status.
