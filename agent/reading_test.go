@@ -16,7 +16,6 @@ var lookedUp = map[string]string{
 	"configuration.md":   "by the name of a setting",
 	"scaling-rules.md":   "for developers: by rule ID",
 	"security-rules.md":  "for developers: by rule ID",
-	"troubleshooting.md": "by symptom",
 }
 
 var targets = regexp.MustCompile(`\]\([^)]*\)`)
