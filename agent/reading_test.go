@@ -13,9 +13,9 @@ const tenMinutes = 2500
 
 // lookedUp are the pages longer than that, and how somebody finds what he looks for in one without reading the rest.
 var lookedUp = map[string]string{
-	"configuration.md":   "by the name of a setting",
-	"scaling-rules.md":   "for developers: by rule ID",
-	"security-rules.md":  "for developers: by rule ID",
+	"configuration.md":  "by the name of a setting",
+	"scaling-rules.md":  "for developers: by rule ID",
+	"security-rules.md": "for developers: by rule ID",
 }
 
 var targets = regexp.MustCompile(`\]\([^)]*\)`)
