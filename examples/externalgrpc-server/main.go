@@ -8,7 +8,7 @@
 //
 // STATE is creating, running or deleting; CREATED is a time like 2026-11-21T10:00:00Z.
 // The kubelet of machine NAME runs with --provider-id example:///NAME, and its Node is
-// called NAME. docs/plugins.md explains every answer; serve.go listens.
+// called NAME. docs/providers/externalgrpc.md explains every answer; serve.go listens.
 package main
 
 import (

@@ -19,7 +19,7 @@ import (
 
 // TestClusterAutoscalersExample plays with Cluster Autoscaler's own example of a plug-in:
 // its wrapper around its own AWS provider, which serves the emulated AWS. The binary is
-// built from a checkout of Cluster Autoscaler (docs/plugins.md says how), because its Go
+// built from a checkout of Cluster Autoscaler (docs/providers/externalgrpc.md says how), because its Go
 // module cannot be required beside ours; AUTOSCALER_TEST_CA_EXAMPLE names it.
 func TestClusterAutoscalersExample(t *testing.T) {
 	binary := os.Getenv("AUTOSCALER_TEST_CA_EXAMPLE")

@@ -18,7 +18,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 )
 
-// TestExamplePlugIn builds the example of docs/plugins.md and plays with it: from
+// TestExamplePlugIn builds the example of docs/providers/externalgrpc.md and plays with it: from
 // nothing to machines and back, and a machine that cannot be made.
 func TestExamplePlugIn(t *testing.T) {
 	dir, err := filepath.Abs("../../../examples/externalgrpc-server")

@@ -18,7 +18,7 @@ import (
 
 // TestPlugIn plays with a plug-in that is configured by AUTOSCALER_EXTERNALGRPC_*, as an
 // agent is, in the group AUTOSCALER_TEST_PLUGIN_GROUP: it has one machine made and
-// ended. Without that variable it is skipped. docs/plugins.md tells authors of it.
+// ended. Without that variable it is skipped. docs/providers/externalgrpc.md tells authors of it.
 func TestPlugIn(t *testing.T) {
 	group := cluster.GroupID(os.Getenv("AUTOSCALER_TEST_PLUGIN_GROUP"))
 	if group == "" {
