@@ -137,7 +137,7 @@ var layers = map[string]layer{
 	"agent/replay":                       {house: []string{"agent/config", "agent/decision", "internal/flight", "agent/localapi", "agent/plan"}, banned: []string{"os"}},
 	"agent/statusline":                   {house: []string{"agent/cluster", "agent/config", "agent/doctor", "agent/groups", "agent/provider/all", "agent/report"}, banned: []string{"k8s.io/", "net", "os"}},
 	"internal/deadline":                  {banned: []string{"k8s.io/", "net", "os"}},
-	"agent/election/rollouts":            {house: []string{"agent/cluster", "agent/decision", "agent/election", "internal/kube"}},
+	"agent/election/rollouts":            {house: []string{"agent/cluster", "agent/decision", "agent/election", "internal/bounded", "internal/kube"}},
 	"agent/election":                     {house: []string{"internal/kube", "internal/apierror", "internal/bounded", "internal/deadline", "agent/observe/convert", "agent/provider", "agent/provider/wrap"}},
 	"csrsigner/rules":                    {pure: true, house: []string{"agent/cluster"}},
 	"csrsigner/queue":                    {pure: true},

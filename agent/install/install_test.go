@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -208,6 +209,20 @@ func TestLeavings(t *testing.T) {
 		}
 		if _, err := client.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "cluster-autoscaler-status", metav1.GetOptions{}); (err == nil) != stays {
 			t.Errorf("the status page of %s: %v", manager, err)
+		}
+	}
+}
+
+// TestPagesCountObjects: what docs/install.md and docs/ha.md show of install counts the objects that it applies.
+func TestPagesCountObjects(t *testing.T) {
+	list, err := manifests("admission-policy.yaml", "rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page, format := range map[string]string{"install.md": "apply %d objects of admission-policy.yaml, rbac.yaml", "ha.md": "of the %d objects of admission-policy.yaml, rbac.yaml"} {
+		text, err := os.ReadFile("../../docs/" + page)
+		if want := fmt.Sprintf(format, len(list)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("docs/%s does not say %q: %v", page, want, err)
 		}
 	}
 }

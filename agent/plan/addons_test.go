@@ -1,8 +1,10 @@
 package plan
 
 import (
+	_ "embed"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,88 +18,53 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
-const (
-	statefulSet = "apps/v1 StatefulSet"
-	daemonSet   = "apps/v1 DaemonSet"
-	system      = "system-cluster-critical"
-)
+//go:embed testdata/addons.txt
+var addOnTable string
 
-// addOns are pods of add-ons that clusters have, in the shape that their charts and manifests give them by default: owner, volumes
-// (host:, dir:, memory: before the name of a hostPath, an emptyDir and one in memory), priority class and how many disruptions their
-// PodDisruptionBudget allows (-1: they have none). blocked are the reasons for which they keep their node.
-var addOns = []struct {
+// addOn is a row of testdata/addons.txt. budget is -1 without a PodDisruptionBudget; blocked are the reasons for which it keeps its node.
+type addOn struct {
 	addOn, namespace, pod, owner, volumes, class string
 	budget                                       int
-	blocked                                      string
-}{
-	{"Cilium", "kube-system", "cilium", daemonSet, "host:bpf-maps", "system-node-critical", -1, ""},
-	{"Cilium", "kube-system", "cilium-operator", replicaSet, "", system, -1, "kube-system"},
-	{"Cilium", "kube-system", "hubble-relay", replicaSet, "", "", -1, "kube-system"},
-	{"Calico", "kube-system", "calico-node", daemonSet, "host:lib-modules", "system-node-critical", -1, ""},
-	{"Calico", "kube-system", "calico-kube-controllers", replicaSet, "", system, 1, ""},
-	{"Calico operator", "tigera-operator", "tigera-operator", replicaSet, "host:var-lib-calico", "", -1, "local storage"},
-	{"Calico operator", "calico-system", "calico-typha", replicaSet, "", system, 1, ""},
-	{"CoreDNS of kubeadm", "kube-system", "coredns", replicaSet, "", system, -1, "kube-system"},
-	{"kube-proxy", "kube-system", "kube-proxy", daemonSet, "host:lib-modules", "system-node-critical", -1, ""},
-	{"metrics-server", "kube-system", "metrics-server", replicaSet, "dir:tmp", system, -1, "kube-system local storage"},
-	{"AWS EBS CSI driver", "kube-system", "ebs-csi-controller", replicaSet, "dir:socket-dir", system, 1, "local storage"},
-	{"AWS EBS CSI driver", "kube-system", "ebs-csi-node", daemonSet, "host:kubelet-dir dir:probe-dir", "system-node-critical", -1, ""},
-	{"AWS EFS CSI driver", "kube-system", "efs-csi-controller", replicaSet, "dir:socket-dir", system, -1, "kube-system local storage"},
-	{"Cinder CSI driver", "kube-system", "csi-cinder-controllerplugin", replicaSet, "dir:socket-dir", "", -1, "kube-system local storage"},
-	{"snapshot-controller", "kube-system", "snapshot-controller", replicaSet, "", "", -1, "kube-system"},
-	{"AWS Load Balancer Controller", "kube-system", "aws-load-balancer-controller", replicaSet, "", system, -1, "kube-system"},
-	{"NVIDIA GPU operator", "gpu-operator", "gpu-operator", replicaSet, "host:host-os-release", "system-node-critical", -1, "local storage"},
-	{"NVIDIA GPU operator", "gpu-operator", "nvidia-device-plugin", daemonSet, "host:device-plugin dir:run-nvidia", "system-node-critical", -1, ""},
-	{"Node Feature Discovery", "node-feature-discovery", "nfd-master", replicaSet, "", "", -1, ""},
-	{"Istio", "istio-system", "istiod", replicaSet, "memory:local-certs", "", 0, "budget"},
-	{"Istio", "istio-ingress", "gateway", replicaSet, "dir:workload-socket dir:istio-data memory:istio-envoy", "", -1, "local storage"},
-	{"Linkerd", "linkerd", "linkerd-destination", replicaSet, "memory:linkerd-identity-end-entity dir:policy", "", -1, "local storage"},
-	{"kube-prometheus-stack", "monitoring", "prometheus", statefulSet, "memory:config-out dir:db", "", -1, "local storage"},
-	{"kube-prometheus-stack", "monitoring", "alertmanager", statefulSet, "memory:config-out dir:db", "", -1, "local storage"},
-	{"kube-prometheus-stack", "monitoring", "grafana", replicaSet, "dir:storage", "", -1, "local storage"},
-	{"kube-prometheus-stack", "monitoring", "kube-state-metrics", replicaSet, "", "", -1, ""},
-	{"kube-prometheus-stack", "monitoring", "node-exporter", daemonSet, "host:proc", "", -1, ""},
-	{"prometheus-adapter", "monitoring", "prometheus-adapter", replicaSet, "dir:tmp", "", -1, "local storage"},
-	{"Loki", "loki", "loki", statefulSet, "dir:tmp dir:sc-rules-volume", "", 1, "local storage"},
-	{"Argo CD", "argocd", "argocd-application-controller", statefulSet, "dir:argocd-home", "", -1, "local storage"},
-	{"Argo CD", "argocd", "argocd-repo-server", replicaSet, "dir:tmp dir:helm-working-dir", "", -1, "local storage"},
-	{"Argo CD", "argocd", "argocd-server", replicaSet, "dir:tmp", "", -1, "local storage"},
-	{"Argo CD", "argocd", "argocd-redis", replicaSet, "", "", -1, ""},
-	{"Argo Workflows", "argo", "workflow-controller", replicaSet, "", "", -1, ""},
-	{"Argo Workflows", "default", "step", "argoproj.io/v1alpha1 Workflow", "dir:var-run-argo", "", -1, "custom controller local storage"},
-	{"Tekton", "default", "task", "tekton.dev/v1 TaskRun", "dir:tekton-internal-workspace", "", -1, "custom controller local storage"},
-	{"GitHub Actions runners", "arc-runners", "runner", "actions.github.com/v1alpha1 EphemeralRunner", "dir:work", "", -1, "custom controller local storage"},
-	{"Kueue", "kueue-system", "kueue-controller-manager", replicaSet, "", system, -1, ""},
-	{"KEDA", "keda", "keda-operator", replicaSet, "", "", -1, ""},
-	{"Volcano", "default", "task", "batch.volcano.sh/v1alpha1 Job", "", "", -1, "custom controller"},
-	{"KubeRay", "default", "ray-worker", "ray.io/v1 RayCluster", "memory:shared-mem", "", -1, "custom controller"},
-	{"Strimzi", "kafka", "broker", "core.strimzi.io/v1beta2 StrimziPodSet", "memory:strimzi-tmp", "", 1, "custom controller"},
-	{"CloudNativePG", "default", "pg", "postgresql.cnpg.io/v1 Cluster", "dir:scratch-data memory:shm", "", 0, "custom controller local storage budget"},
-	{"OpenKruise", "default", "clone", "apps.kruise.io/v1alpha1 CloneSet", "", "", -1, "custom controller"},
-	{"OpenKruise", "default", "advanced-daemon", "apps.kruise.io/v1alpha1 DaemonSet", "", "", -1, ""},
-	{"cert-manager", "cert-manager", "cert-manager", replicaSet, "", "", -1, ""},
-	{"ingress-nginx", "ingress-nginx", "controller", replicaSet, "", "", -1, ""},
-	{"external-dns", "external-dns", "external-dns", replicaSet, "", "", -1, ""},
-	{"External Secrets", "external-secrets", "external-secrets", replicaSet, "", "", -1, ""},
-	{"Flux", "flux-system", "source-controller", replicaSet, "dir:data dir:tmp", system, -1, "local storage"},
-	{"Velero", "velero", "velero", replicaSet, "dir:plugins dir:scratch", "", -1, "local storage"},
-	{"Gatekeeper", "gatekeeper-system", "gatekeeper-controller-manager", replicaSet, "", system, 1, ""},
-	{"Gatekeeper", "gatekeeper-system", "gatekeeper-audit", replicaSet, "dir:tmp-volume", system, -1, "local storage"},
-	{"Kyverno", "kyverno", "kyverno-admission-controller", replicaSet, "dir:sigstore", "", -1, "local storage"},
-	{"Rook", "rook-ceph", "rook-ceph-operator", replicaSet, "dir:rook-config", "", -1, "local storage"},
-	{"Rook", "rook-ceph", "rook-ceph-mon", replicaSet, "host:ceph-daemon-data", "system-node-critical", 1, "local storage"},
-	{"Longhorn", "longhorn-system", "instance-manager", "longhorn.io/v1beta2 InstanceManager", "host:host", "", 0, "custom controller local storage budget"},
-	{"Elastic Cloud on Kubernetes", "elastic", "elasticsearch", statefulSet, "dir:elastic-internal-elasticsearch-config-local", "", 1, "local storage"},
-	{"Vertical Pod Autoscaler", "kube-system", "vpa-recommender", replicaSet, "", "", -1, "kube-system"},
-	{"Sealed Secrets", "kube-system", "sealed-secrets-controller", replicaSet, "dir:tmp", "", -1, "kube-system local storage"},
+	annotation, blocked                          string
 }
 
-// addOn adds the i-th pod of addOns.
-func (o *objects) addOn(i int, node string) *corev1.Pod {
-	a := &addOns[i]
+func readAddOns(t *testing.T) (out []addOn) {
+	t.Helper()
+	for line := range strings.Lines(addOnTable) {
+		f := strings.Split(line, "|")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		for i := range f {
+			f[i] = strings.TrimSpace(f[i])
+		}
+		if len(f) != 9 {
+			t.Fatalf("%q has %d columns", line, len(f))
+		}
+		a := addOn{f[0], f[1], f[2], f[3], f[4], f[5], -1, f[7], f[8]}
+		switch a.owner {
+		case "ReplicaSet", "StatefulSet", "DaemonSet":
+			a.owner = "apps/v1 " + a.owner
+		}
+		if f[6] != "-" {
+			var err error
+			if a.budget, err = strconv.Atoi(f[6]); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// addOn adds a pod of an add-on.
+func (o *objects) addOn(a addOn, node string) *corev1.Pod {
 	p := o.pod(a.pod, node, "100m", a.owner)
 	p.Namespace = a.namespace
-	p.Spec.Priority = new(map[string]int32{"": 0, system: 2000000000, "system-node-critical": 2000001000}[a.class])
+	p.Spec.Priority = new(map[string]int32{"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}[a.class])
+	if a.annotation != "" {
+		p.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/" + a.annotation: "true"}
+	}
 	for _, volume := range strings.Fields(a.volumes) {
 		kind, name, _ := strings.Cut(volume, ":")
 		v := corev1.Volume{Name: name}
@@ -134,12 +101,11 @@ func (o *objects) blockers(p *corev1.Pod, policy decision.Policy) (names []strin
 // what docs/scaling-rules.md says frees the node.
 func TestAddOns(t *testing.T) {
 	names := map[string]bool{}
-	for i := range addOns {
-		a := &addOns[i]
+	for _, a := range readAddOns(t) {
 		names[a.addOn] = true
 		name := fmt.Sprintf("%s: %s", a.addOn, a.pod)
 		o := newObjects()
-		o.addOn(i, "")
+		o.addOn(a, "")
 		_, plan := o.decide(policy())
 		if machines, _ := boughtOf(plan); (machines == 1) == strings.HasSuffix(a.owner, " DaemonSet") || machines > 1 {
 			t.Errorf("%s waits, and %d machines are bought", name, machines)
@@ -148,7 +114,7 @@ func TestAddOns(t *testing.T) {
 		o.node("n0")
 		o.node("n1")
 		o.pod("busy", "n1", "2500m", replicaSet)
-		p := o.addOn(i, "n0")
+		p := o.addOn(a, "n0")
 		want := reasons(a.blocked)
 		if got, goes := o.blockers(p, policy()); !slices.Equal(got, want) || goes != (a.blocked == "") {
 			t.Errorf("%s keeps its node for %q, want %q; the node goes: %v", name, got, want, goes)
@@ -174,7 +140,7 @@ func TestAddOns(t *testing.T) {
 	}
 }
 
-// reasons are the names of blockers in a row of addOns, in their order.
+// reasons are the names of blockers in a row, in their order.
 func reasons(row string) (out []string) {
 	for _, name := range []string{"budget", "custom controller", "kube-system", "local storage"} {
 		if strings.Contains(row, name) {

@@ -21,6 +21,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/bounded"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 )
 
@@ -110,7 +111,8 @@ func encode(halts []decision.Halt) string {
 	return string(text)
 }
 
-// Parse reads the annotations of the Lease. The orders are never nil. Where they cannot be read, all rollouts are paused.
+// Parse reads the annotations of the Lease. The orders are never nil. Where they cannot be read, all rollouts are paused. A time of
+// the far future counts as now: a machine that is well again ends a halt some time after it began.
 func Parse(annotations map[string]string) (orders cluster.RolloutOrders, halts []decision.Halt) {
 	orders = cluster.RolloutOrders{}
 	fault := func(name string, err error) {
@@ -126,6 +128,9 @@ func Parse(annotations map[string]string) (orders cluster.RolloutOrders, halts [
 			fault(AnnotationHalts, err)
 		}
 	}
+	now := time.Now()
+	bounded.Times(&orders, now)
+	bounded.Times(&halts, now)
 	return orders, halts
 }
 

@@ -156,3 +156,18 @@ func TestUnreadable(t *testing.T) {
 		}
 	}
 }
+
+// TestTimesOfOthers: whoever may write the Lease can end neither a halt nor an order's age by a time that never comes.
+func TestTimesOfOthers(t *testing.T) {
+	orders, halts := Parse(map[string]string{
+		AnnotationOrders: `{"far":{"paused":true,"since":"9999-12-31T23:59:59Z"},"past":{"paused":true,"since":"0001-01-02T00:00:00Z"}}`,
+		AnnotationHalts:  `[{"group":"far","at":"9999-12-31T23:59:59Z"},{"group":"past","at":"2026-01-02T00:00:00Z"}]`,
+	})
+	soon := time.Now().Add(time.Second)
+	if at := halts[0].At; len(halts) != 2 || at.After(soon) || !halts[1].At.Equal(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("halts %+v", halts)
+	}
+	if since := orders["far"].Since; len(orders) != 2 || !orders["far"].Paused || since.After(soon) || !orders["past"].Since.Equal(time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("orders %+v", orders)
+	}
+}

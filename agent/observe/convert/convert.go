@@ -37,7 +37,8 @@ func decidesOfNode(annotation string) bool {
 }
 
 // podWishes reads the annotations that few pods have. A value that is no duration has no
-// effect, as in Cluster Autoscaler.
+// effect, as in Cluster Autoscaler. The longest has that of an annotation that every author of a pod may write
+// (safe-to-evict: "false"), or that of no pod: it needs no bound.
 func podWishes(a map[string]string) *cluster.PodWishes {
 	if len(a) == 0 {
 		return nil

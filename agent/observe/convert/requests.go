@@ -67,25 +67,56 @@ func requestsWith(pod *corev1.Pod, defaults corev1.ResourceList) corev1.Resource
 	return sum
 }
 
-// sizeAlone keeps of a template what a pod of it requests of the resources that can be resized in place.
+// sizeAlone keeps of a template what a pod of it requests of the resources that can be resized in place; where a LimitRange may add
+// to that, what each container requests of them.
 func sizeAlone(t *corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	p := corev1.Pod{Spec: t.Spec}
 	Admit(&p, Admission{})
-	size := corev1.ResourceList{}
-	for name, q := range podRequests(&p) {
-		if name == corev1.ResourceCPU || name == corev1.ResourceMemory {
-			size[name] = q
+	if s := (&corev1.PodSpec{Containers: bareContainers(p.Spec.Containers), InitContainers: bareContainers(p.Spec.InitContainers)}); mayGetDefaults(s) {
+		if r := p.Spec.Resources; r != nil {
+			s.Resources = &corev1.ResourceRequirements{Requests: resizable(r.Requests)}
 		}
+		return corev1.PodTemplateSpec{Spec: *s}
 	}
-	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: size}}}
+	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: resizable(podRequests(&p))}}}
 }
 
-// TemplateSize is what sizeAlone has kept; nothing where the controller makes no pods.
-func TemplateSize(t *corev1.PodTemplateSpec) (size cluster.Resources) {
+// resizable are the requests that can be changed in place.
+func resizable(list corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if q, has := list[name]; has {
+			out[name] = q
+		}
+	}
+	return out
+}
+
+func bareContainers(list []corev1.Container) (out []corev1.Container) {
+	for i := range list {
+		out = append(out, corev1.Container{RestartPolicy: list[i].RestartPolicy, Resources: corev1.ResourceRequirements{Requests: resizable(list[i].Resources.Requests)}})
+	}
+	return out
+}
+
+// mayGetDefaults tells that some container requests no CPU or no memory.
+func mayGetDefaults(s *corev1.PodSpec) bool {
+	bare := func(c corev1.Container) bool { return len(c.Resources.Requests) < 2 }
+	return slices.ContainsFunc(s.Containers, bare) || slices.ContainsFunc(s.InitContainers, bare)
+}
+
+// TemplateSize is the size of a pod of what sizeAlone has kept, completed by LimitRanges; nothing where the controller makes no pods.
+// awaits tells that other LimitRanges may make it another.
+func TemplateSize(t *corev1.PodTemplateSpec, ranges []*corev1.LimitRange) (size cluster.Resources, awaits bool) {
+	if awaits = mayGetDefaults(&t.Spec); awaits {
+		p := corev1.Pod{Spec: corev1.PodSpec{Containers: slices.Clone(t.Spec.Containers), InitContainers: slices.Clone(t.Spec.InitContainers), Resources: t.Spec.Resources}}
+		applyLimitRanges(&p.Spec, ranges)
+		return resourcelist.Resources(resizable(podRequests(&p))), true
+	}
 	if r := t.Spec.Resources; r != nil {
 		size = resourcelist.Resources(r.Requests)
 	}
-	return size
+	return size, false
 }
 
 // mayBeResized tells a pod whose spec has changed since it was made. API servers before 1.33 do not count the changes.

@@ -30,7 +30,7 @@ func (s *Store) PutReplicaSet(rs *appsv1.ReplicaSet) Urgency {
 	if rs.DeletionTimestamp != nil {
 		desired = 0
 	}
-	s.setTemplate(cluster.UID(rs.UID), &rs.Spec.Template)
+	s.setTemplate(cluster.UID(rs.UID), rs.Namespace, &rs.Spec.Template)
 	return s.setController(cluster.UID(rs.UID), controller{"ReplicaSet", podKey(rs.Namespace, rs.Name), desired, int(rs.Status.Replicas)})
 }
 
@@ -43,7 +43,7 @@ func (s *Store) PutStatefulSet(set *appsv1.StatefulSet) Urgency {
 	if set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || set.DeletionTimestamp != nil || set.Spec.VolumeClaimTemplates != nil {
 		desired = 0
 	}
-	s.setTemplate(cluster.UID(set.UID), &set.Spec.Template)
+	s.setTemplate(cluster.UID(set.UID), set.Namespace, &set.Spec.Template)
 	return s.setController(cluster.UID(set.UID), controller{"StatefulSet", podKey(set.Namespace, set.Name), desired, int(set.Status.Replicas)})
 }
 
@@ -60,7 +60,7 @@ func (s *Store) PutJob(j *batchv1.Job) Urgency {
 		j.DeletionTimestamp != nil || len(st.Conditions) > 0 {
 		desired = 0
 	}
-	s.setTemplate(cluster.UID(j.UID), &j.Spec.Template)
+	s.setTemplate(cluster.UID(j.UID), j.Namespace, &j.Spec.Template)
 	return s.setController(cluster.UID(j.UID), controller{"Job", podKey(j.Namespace, j.Name), desired, int(st.Active)})
 }
 
@@ -91,6 +91,7 @@ func (s *Store) DeleteController(uid cluster.UID) Urgency {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sizes, uid)
+	delete(s.bare, uid)
 	if b := s.podsByController[uid]; b != nil && b.live > 0 && !slices.Contains(s.gone, uid) {
 		s.gone = append(slices.Clip(s.gone), uid) // a Snapshot has the list
 	}

@@ -59,14 +59,20 @@ func (s *Store) StripDaemonSet(obj any) (any, error) {
 
 // admission is what the API server completes the pods of a DaemonSet with.
 func (t *templates) admission(d *appsv1.DaemonSet) (a convert.Admission) {
-	ranges := t.limitRanges[d.Namespace]
-	for _, name := range slices.Sorted(maps.Keys(ranges)) {
-		a.LimitRanges = append(a.LimitRanges, ranges[name])
-	}
+	a.LimitRanges = t.rangesOf(d.Namespace)
 	if name := d.Spec.Template.Spec.RuntimeClassName; name != nil {
 		a.RuntimeClass = t.runtimeClasses[*name]
 	}
 	return a
+}
+
+// rangesOf are the LimitRanges of a namespace, by name.
+func (t *templates) rangesOf(namespace string) (out []*corev1.LimitRange) {
+	ranges := t.limitRanges[namespace]
+	for _, name := range slices.Sorted(maps.Keys(ranges)) {
+		out = append(out, ranges[name])
+	}
+	return out
 }
 
 func (s *Store) PutDaemonSet(d *appsv1.DaemonSet) Urgency {
@@ -127,7 +133,7 @@ func (s *Store) PutLimitRange(l *corev1.LimitRange) Urgency {
 		s.templates.limitRanges[l.Namespace] = map[string]*corev1.LimitRange{}
 	}
 	s.templates.limitRanges[l.Namespace][l.Name] = l
-	return s.readDaemonSets(func(d *appsv1.DaemonSet) bool { return d.Namespace == l.Namespace })
+	return s.rangesChanged(l.Namespace)
 }
 
 func (s *Store) DeleteLimitRange(namespace, name string) Urgency {
@@ -136,6 +142,12 @@ func (s *Store) DeleteLimitRange(namespace, name string) Urgency {
 	if delete(s.templates.limitRanges[namespace], name); len(s.templates.limitRanges[namespace]) == 0 {
 		delete(s.templates.limitRanges, namespace)
 	}
+	return s.rangesChanged(namespace)
+}
+
+// rangesChanged counts anew what LimitRanges of a namespace may add to.
+func (s *Store) rangesChanged(namespace string) Urgency {
+	s.readBareTemplates(namespace)
 	return s.readDaemonSets(func(d *appsv1.DaemonSet) bool { return d.Namespace == namespace })
 }
 

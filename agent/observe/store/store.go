@@ -46,6 +46,7 @@ type Store struct {
 	incompleteControllers map[cluster.UID]controller              // controllers with pods still to be created; desired counts these
 	gone                  []cluster.UID                           // controllers that were deleted while pods of theirs are there
 	sizes                 map[cluster.UID]templateSize            // of controllers, what their templates ask for
+	bare                  map[cluster.UID]bareTemplate            // of controllers, templates whose sizes LimitRanges may add to
 	newSizes              map[cluster.UID]bool                    // controllers with pods whose sizes have changed since the last Snapshot
 	lastMissing           []cluster.Controller                    // the last result of missingPods; nil when it changed since
 	firstSeen             map[cluster.NodeName]template.FirstSeen // of nodes that were seen soon after they registered
@@ -66,6 +67,7 @@ func New(schedulers []string) *Store {
 		templates:             newTemplates(),
 		controllers:           map[cluster.UID]controller{},
 		sizes:                 map[cluster.UID]templateSize{},
+		bare:                  map[cluster.UID]bareTemplate{},
 		podsByController:      map[cluster.UID]*ownedPods{},
 		incompleteControllers: map[cluster.UID]controller{},
 		firstSeen:             map[cluster.NodeName]template.FirstSeen{},

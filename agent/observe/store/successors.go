@@ -7,12 +7,37 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 )
 
+// bareTemplate is a template whose size LimitRanges may add to.
+type bareTemplate struct {
+	namespace string
+	template  *corev1.PodTemplateSpec // as the informer holds it
+}
+
 // setTemplate notes what the pods request that a controller makes from now on.
-func (s *Store) setTemplate(uid cluster.UID, t *corev1.PodTemplateSpec) {
-	size := convert.TemplateSize(t)
-	now := templateSize{size.MilliCPU, size.Memory}
+func (s *Store) setTemplate(uid cluster.UID, namespace string, t *corev1.PodTemplateSpec) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	size, awaits := convert.TemplateSize(t, s.templates.rangesOf(namespace))
+	if awaits {
+		s.bare[uid] = bareTemplate{namespace, t}
+	} else {
+		delete(s.bare, uid)
+	}
+	s.setSize(uid, size)
+}
+
+// readBareTemplates counts the templates of a namespace anew, after a change of a LimitRange.
+func (s *Store) readBareTemplates(namespace string) {
+	for uid, b := range s.bare {
+		if b.namespace == namespace {
+			size, _ := convert.TemplateSize(b.template, s.templates.rangesOf(namespace))
+			s.setSize(uid, size)
+		}
+	}
+}
+
+func (s *Store) setSize(uid cluster.UID, size cluster.Resources) {
+	now := templateSize{size.MilliCPU, size.Memory}
 	if s.sizes[uid] == now {
 		return
 	}

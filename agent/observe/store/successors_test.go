@@ -17,9 +17,16 @@ func TestSuccessors(t *testing.T) {
 	cpu := func(n string) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(n)}}
 	}
+	defaults := func(name, n string) *corev1.LimitRange {
+		return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+			{Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{"cpu": resource.MustParse(n)}}}}}
+	}
 	template := func(n string) *appsv1.ReplicaSet {
 		rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "rs"}}
-		rs.Spec.Template.Spec.Containers = []corev1.Container{{Resources: cpu(n)}}
+		rs.Spec.Template.Spec.Containers = []corev1.Container{{}}
+		if n != "" {
+			rs.Spec.Template.Spec.Containers[0].Resources = cpu(n)
+		}
 		if _, err := convert.Strip(rs); err != nil {
 			t.Fatal(err)
 		}
@@ -43,6 +50,11 @@ func TestSuccessors(t *testing.T) {
 		{func() { s.PutPod(pod("500m", 1)) }, 500, 500},
 		{func() { s.PutPod(pod("500m", 5)) }, 500, 1000},
 		{func() { s.PutReplicaSet(template("100m")) }, 500, 500},
+		{func() { s.PutLimitRange(defaults("a", "2")) }, 500, 500},
+		{func() { s.PutReplicaSet(template("")) }, 500, 2000},
+		{func() { s.PutLimitRange(defaults("b", "3")) }, 500, 3000},
+		{func() { s.DeleteLimitRange("ns", "b") }, 500, 2000},
+		{func() { s.PutLimitRange(defaults("a", "100m")) }, 500, 500},
 	} {
 		step.do()
 		snapshot, _, _ := s.Snapshot(-1)
@@ -52,6 +64,9 @@ func TestSuccessors(t *testing.T) {
 		}
 	}
 	s.DeletePod("ns/p", "a")
+	if s.DeleteController("rs"); len(s.bare) > 0 {
+		t.Errorf("%d templates are left", len(s.bare))
+	}
 	if len(s.classes.index) > 0 {
 		t.Errorf("%d classes are left", len(s.classes.index))
 	}
