@@ -3,6 +3,7 @@ package clients
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -41,6 +42,10 @@ func Rest(c config.Config, typed bool) (*rest.Config, error) {
 	cfg.UserAgent = "autoscaler-agent/" + version.Current()
 	cfg.QPS, cfg.Burst = 100, 200 // evictions come in bursts; watches are not counted
 	cfg.WarningHandler = rest.NoWarnings{}
+	if c.Transport != nil {
+		cfg.Wrap(func(http.RoundTripper) http.RoundTripper { return c.Transport })
+	}
+	cfg.Dial = c.Dial
 	return cfg, nil
 }
 

@@ -9,10 +9,12 @@
 package config
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -54,6 +56,8 @@ type Config struct {
 
 	// EnvFile is the environment file that the settings came from; empty: EnvFile.
 	EnvFile string `ignored:"true"`
+	// Dial, when set, opens the connections to the API server in place of the network; see all.Config.Transport.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `ignored:"true"`
 	// groupsNamed: an operator named GroupsFile, so that it has to be there.
 	groupsNamed bool
 

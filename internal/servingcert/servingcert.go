@@ -35,14 +35,23 @@ func Fetch(ctx context.Context, config *rest.Config) (*x509.Certificate, error) 
 	if settings == nil {
 		settings = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	dialer := tls.Dialer{Config: settings}
-	conn, err := dialer.DialContext(ctx, "tcp", hostPort(base))
+	if settings.ServerName == "" {
+		settings.ServerName = base.Hostname()
+	}
+	dial := config.Dial
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	conn, err := dial(ctx, "tcp", hostPort(base))
 	if err != nil {
 		return nil, fmt.Errorf("read the API server's certificate: %w", err)
 	}
-	defer func() { _ = conn.Close() }()
-	tlsConn, ok := conn.(*tls.Conn)
-	if !ok || len(tlsConn.ConnectionState().PeerCertificates) == 0 {
+	tlsConn := tls.Client(conn, settings)
+	defer func() { _ = tlsConn.Close() }()
+	if err := tlsConn.HandshakeContext(ctx); err != nil {
+		return nil, fmt.Errorf("read the API server's certificate: %w", err)
+	}
+	if len(tlsConn.ConnectionState().PeerCertificates) == 0 {
 		return nil, errors.New("read the API server's certificate: none was shown")
 	}
 	return tlsConn.ConnectionState().PeerCertificates[0], nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,6 +23,9 @@ func loadAWS(ctx context.Context, c Config) (aws.Config, error) {
 	opts := []func(*config.LoadOptions) error{config.WithRetryer(retryer), config.WithLogger(logging.Nop{})}
 	if c.Region != "" {
 		opts = append(opts, config.WithRegion(c.Region))
+	}
+	if c.Transport != nil {
+		opts = append(opts, config.WithHTTPClient(&http.Client{Transport: c.Transport}))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
 	if err != nil {

@@ -3,6 +3,7 @@ package asg
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -36,6 +37,8 @@ type Config struct {
 	SecondaryAddresses bool `split_words:"true" desc:"Whether secondary addresses may stand in certificates; not where a CNI gives them to pods."`
 	// Timeout limits each single call to AWS, the SDK's one repetition included.
 	Timeout time.Duration `split_words:"true" default:"10s" range:"100ms..10m" desc:"Longest time of one call to AWS."`
+	// Transport carries the requests; nil: the SDK's own.
+	Transport http.RoundTripper `ignored:"true"`
 }
 
 // Discovery is a list of rules as Cluster Autoscaler writes them:
