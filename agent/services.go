@@ -39,9 +39,13 @@ func (a *app) otherServices() []supervise.Service {
 	if p.Bootstrap.Enabled {
 		cfg := p.Bootstrap
 		cfg.TokenGroups = p.JoinGroups()
+		rehearse := bootstrap.Rehearse
+		if p := a.cfg.Dial; p != nil {
+			rehearse = bootstrap.RehearseBy(p)
+		}
 		publisher := bootstrap.New(cfg, bootstrap.Deps{
 			Client: a.client, Rest: a.rest, Log: a.entry("bootstrap"), Metrics: a.metrics, MayAct: a.leadership.MayAct, Pool: a.tokens,
-			Coming: a.coming(), NodeOf: func(id string) string { return a.nodes.Of(&cluster.Instance{ID: cluster.InstanceID(id)}) }, Sinks: a.sinks(), Rehearse: bootstrap.Rehearse,
+			Coming: a.coming(), NodeOf: func(id string) string { return a.nodes.Of(&cluster.Instance{ID: cluster.InstanceID(id)}) }, Sinks: a.sinks(), Rehearse: rehearse,
 		})
 		list = append(list, supervise.Service{Name: "bootstrap", Budget: 3 * time.Minute, Run: publisher.Run})
 	}

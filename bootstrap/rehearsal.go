@@ -46,11 +46,18 @@ const (
 // Rehearse does with published values what kubeadm join does with them, from this machine,
 // up to the request for a certificate, which is a dry run. It stops at the first step that
 // fails. Without a token the steps that need one are left out.
-func Rehearse(ctx context.Context, join Join) []Step { return rehearse(ctx, join, "") }
+func Rehearse(ctx context.Context, join Join) []Step {
+	return RehearseBy((&net.Dialer{Timeout: dialTimeout}).DialContext)(ctx, join)
+}
+
+// RehearseBy is Rehearse over connections that dial opens.
+func RehearseBy(dial dialer) func(context.Context, Join) []Step {
+	return func(ctx context.Context, join Join) []Step { return rehearse(ctx, dial, join, "") }
+}
 
 // rehearse compares the version of a worker as well, where it is given.
-func rehearse(ctx context.Context, join Join, worker string) []Step {
-	r := &rehearsal{join: join, worker: worker}
+func rehearse(ctx context.Context, dial dialer, join Join, worker string) []Step {
+	r := &rehearsal{dial: dial, join: join, worker: worker}
 	steps := []struct {
 		what  string
 		token bool
@@ -100,8 +107,11 @@ const (
 	stepLogin     = "log in with the token"
 )
 
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
 // rehearsal is what the steps learn from each other.
 type rehearsal struct {
+	dial    dialer
 	join    Join
 	worker  string // version
 	info    clusterInfo
@@ -120,7 +130,7 @@ func (r *rehearsal) readUntrusted(ctx context.Context) (string, error) {
 }
 
 func (r *rehearsal) read(ctx context.Context, config *tls.Config) (clusterInfo, error) {
-	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext}
+	transport := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true, DialContext: r.dial}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+r.join.Endpoint+"/api/v1/namespaces/kube-public/configmaps/cluster-info", nil)
 	if err != nil {
 		return clusterInfo{}, err
@@ -216,7 +226,7 @@ func (r *rehearsal) readTrusted(ctx context.Context) (string, error) {
 }
 
 func (r *rehearsal) connectServer(ctx context.Context) (string, error) {
-	config := &rest.Config{Host: r.info.server, TLSClientConfig: rest.TLSClientConfig{CAData: r.info.ca}, BearerToken: r.join.Token, Timeout: rehearsalTimeout, Dial: (&net.Dialer{Timeout: dialTimeout}).DialContext}
+	config := &rest.Config{Host: r.info.server, TLSClientConfig: rest.TLSClientConfig{CAData: r.info.ca}, BearerToken: r.join.Token, Timeout: rehearsalTimeout, Dial: r.dial}
 	client, err := kube.New(config)
 	if err != nil {
 		return "", err

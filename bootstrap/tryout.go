@@ -25,7 +25,7 @@ type Fault struct {
 
 // TryUserData does with the values of rendered user data what Rehearse does with the published ones.
 func TryUserData(ctx context.Context, h userdata.Held) ([]Step, Fault) {
-	steps := rehearse(ctx, Join{Endpoint: h.Join.Endpoint, Token: h.Join.Token, CAHashes: h.Join.CACertHashes}, h.KubernetesVersion)
+	steps := rehearse(ctx, (&net.Dialer{Timeout: dialTimeout}).DialContext, Join{Endpoint: h.Join.Endpoint, Token: h.Join.Token, CAHashes: h.Join.CACertHashes}, h.KubernetesVersion)
 	if len(steps) == 0 || steps[len(steps)-1].Err == nil {
 		return steps, Fault{}
 	}

@@ -130,6 +130,7 @@ func (i *Inventory) Current() ([]cluster.NodeGroup, int) {
 // Run never returns an error: a restart does not help against a cloud that does not answer.
 func (i *Inventory) Run(ctx context.Context, beat func()) error {
 	for {
+		beat() // before the wait too: while other services read often, Run itself has nothing to read
 		i.mu.Lock()
 		now := time.Now()
 		next := i.pace.next(now)
@@ -159,7 +160,6 @@ func (i *Inventory) Run(ctx context.Context, beat func()) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		beat()
 	}
 }
 

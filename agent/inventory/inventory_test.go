@@ -104,6 +104,33 @@ func TestRepeatedFacts(t *testing.T) {
 	})
 }
 
+// TestBeatsWhileOthersRead: a service that reads everything more often than Run does, as csrsigner while a request waits, keeps
+// Run from its own reads and not from its heartbeat.
+func TestBeatsWhileOthersRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{groups: []cluster.NodeGroup{{ID: "g", Target: 3}}, takes: time.Second}
+		i := inventory(c)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		last := time.Now()
+		var longest time.Duration
+		go func() {
+			done <- i.Run(ctx, func() { longest, last = max(longest, time.Since(last)), time.Now() })
+		}()
+		for range 40 {
+			time.Sleep(20 * time.Second)
+			if _, err := i.Groups(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cancel()
+		<-done
+		if longest = max(longest, time.Since(last)); longest > 35*time.Second { // a slow period and a read
+			t.Errorf("no beat for %s", longest)
+		}
+	})
+}
+
 // TestRepeatedNamesAreOld: a read that repeated the names of instances serves a caller as a read
 // of the time when they were read; those of a stale group are known to be old.
 func TestRepeatedNamesAreOld(t *testing.T) {

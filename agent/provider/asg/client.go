@@ -24,13 +24,13 @@ func loadAWS(ctx context.Context, c Config) (aws.Config, error) {
 	if c.Region != "" {
 		opts = append(opts, config.WithRegion(c.Region))
 	}
-	if c.Transport != nil {
-		opts = append(opts, config.WithHTTPClient(&http.Client{Transport: c.Transport}))
-	}
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
 	if err != nil {
 		return cfg, &provider.Error{Op: "load AWS configuration", Kind: provider.Invalid, Err: err,
 			Remedy: "mend the AWS_* variables or the shared AWS files that it names"}
+	}
+	if c.Transport != nil {
+		cfg.HTTPClient = &http.Client{Transport: c.Transport}
 	}
 	if cfg.Region == "" {
 		limited, cancel := context.WithTimeout(ctx, 3*time.Second)

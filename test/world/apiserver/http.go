@@ -99,6 +99,11 @@ func (s *Server) serve(c *call) (out any, code int, err error) {
 			return nil, 0, err
 		}
 	}
+	if s.opts.BeforeGet != nil && c.Method == http.MethodGet {
+		if at := strings.Split(strings.Trim(c.URL.Path, "/"), "/"); len(at) >= 4 && at[len(at)-4] == "namespaces" {
+			s.opts.BeforeGet(at[len(at)-2], at[len(at)-3], at[len(at)-1])
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.authenticate(c) {

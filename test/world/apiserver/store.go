@@ -64,6 +64,9 @@ type Options struct {
 	Seed uint64
 	// Bookmarks is the time between two bookmarks of a watch; zero: a minute, as in Kubernetes.
 	Bookmarks time.Duration
+	// BeforeGet is told of each read of one object, before it and without a lock: a model may write what changes too often to be
+	// written each time.
+	BeforeGet func(resource, namespace, name string)
 	// Version is GitVersion; empty: v1.36.3.
 	Version string
 	// Allowed answers access reviews; nil: everything but the approval of a client certificate by itself.

@@ -43,6 +43,9 @@ type Options struct {
 	MaxPage  int  // caps every page of every list, 0 keeps AWS's own limits
 	ReuseIPs bool // give a new instance the lowest free address, as a small subnet would
 
+	// Unlistened has no port: requests come by ServeHTTP, and Endpoint is http://aws.invalid.
+	Unlistened bool
+
 	// OnLaunch is told of each instance that reached running, in a goroutine
 	// of its own.
 	OnLaunch func(Instance)
@@ -113,9 +116,12 @@ type Cloud struct {
 // New starts a cloud on a free port of 127.0.0.1. Close stops it.
 func New(opts Options) (*Cloud, error) {
 	opts = opts.withDefaults()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("start aws: %w", err)
+	var listener net.Listener
+	if !opts.Unlistened {
+		var err error
+		if listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return nil, fmt.Errorf("start aws: %w", err)
+		}
 	}
 	c := &Cloud{
 		opts:      opts,
@@ -151,6 +157,10 @@ func New(opts Options) (*Cloud, error) {
 	c.background.Add(2)
 	go c.runClock()
 	go c.runNotices()
+	if listener == nil {
+		c.background.Done()
+		return c, nil
+	}
 	go func() {
 		defer c.background.Done()
 		c.server.Serve(listener)
@@ -216,7 +226,15 @@ func (c *Cloud) Close() {
 }
 
 // Endpoint is the AWS_ENDPOINT_URL of every service.
-func (c *Cloud) Endpoint() string { return "http://" + c.listener.Addr().String() }
+func (c *Cloud) Endpoint() string {
+	if c.listener == nil {
+		return "http://aws.invalid"
+	}
+	return "http://" + c.listener.Addr().String()
+}
+
+// ServeHTTP implements http.Handler.
+func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.serve(w, r) }
 
 // Seed is the seed in use. Print it when a test fails.
 func (c *Cloud) Seed() uint64 { return c.opts.Seed }
