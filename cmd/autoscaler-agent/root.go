@@ -41,8 +41,12 @@ Settings are AUTOSCALER_* variables; 'autoscaler-agent check --print-env' lists 
 		if strings.HasPrefix(c.Name(), cobra.ShellCompRequestCmd) { // the last word is not written yet
 			return nil
 		}
-		if err := errors.Join(flagvalue.Blank(args), flagvalue.Control(c.Flags(), args), flagvalue.Empty(c.Flags()), flagvalue.Exclusive(c.Flags()), flagvalue.Words(c), flagvalue.Forms(c.Flags())); err != nil {
+		if err := errors.Join(flagvalue.Blank(args), flagvalue.Control(c.Flags(), args), flagvalue.Empty(c.Flags()), flagvalue.Words(c), flagvalue.Forms(c.Flags())); err != nil {
 			return usagef(c, "%v", config.Flatten(err)[0])
+		}
+		if err := c.ValidateFlagGroups(); err != nil { // "...; [dry socket] were all set"
+			given := strings.TrimSuffix(err.Error()[strings.LastIndexByte(err.Error(), '[')+1:], "] were all set")
+			return usagef(c, "--%s exclude each other: give one of them", strings.ReplaceAll(given, " ", " and --"))
 		}
 		// A file that somebody named and that cannot be read may name another socket than the one that is asked.
 		if f := c.Flags().Lookup("env-file"); f != nil && f.Changed && c.Flags().Lookup("socket") != nil {
@@ -104,7 +108,10 @@ func execute(ctx context.Context, args []string, out, errout io.Writer) int {
 		}
 		return printError(errout, usagef(root, "there is no flag %s (%s --help lists the commands)", flag, root.CommandPath()))
 	}
-	root.SetArgs(flagvalue.Spelled(root, args))
+	if len(args) > 0 && args[0] == "--version" {
+		args = append([]string{"version"}, args[1:]...)
+	}
+	root.SetArgs(args)
 	result := &text.Output{To: out}
 	root.SetOut(result)
 	root.SetErr(errout)

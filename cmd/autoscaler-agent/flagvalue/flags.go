@@ -67,10 +67,6 @@ func Control(flags *pflag.FlagSet, args []string) (err error) {
 	return err
 }
 
-// exclusive is cobra's annotation of a flag with the sets of MarkFlagsMutuallyExclusive that it
-// is in, each set's names with spaces between them.
-const exclusive = "cobra_annotation_mutually_exclusive"
-
 // limited is the annotation of a flag with the words that it takes.
 const limited = "autoscaler-agent/words"
 
@@ -98,25 +94,6 @@ func Against(c *cobra.Command, flag string, others ...string) {
 	for _, other := range others {
 		c.MarkFlagsMutuallyExclusive(flag, other)
 	}
-}
-
-// Exclusive names the flags that are given and exclude each other. cobra's own sentence about
-// them, which comes later, names flags that nobody gave.
-func Exclusive(flags *pflag.FlagSet) (err error) {
-	flags.Visit(func(f *pflag.Flag) {
-		for _, set := range f.Annotations[exclusive] {
-			var given []string
-			for _, name := range strings.Fields(set) {
-				if flags.Changed(name) {
-					given = append(given, "--"+name)
-				}
-			}
-			if err == nil && len(given) > 1 {
-				err = fmt.Errorf("%s exclude each other: give one of them", strings.Join(given, " and "))
-			}
-		}
-	})
-	return err
 }
 
 // OfAutoscaler answers a flag of Cluster Autoscaler on a command that reads the settings:

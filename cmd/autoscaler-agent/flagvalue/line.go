@@ -24,41 +24,6 @@ func Lost(root *cobra.Command, args []string) string {
 	return ""
 }
 
-// Spelled rewrites the spellings that the command line took before it was cobra's:
-// package flag reads a flag with one dash or two, cobra reads one dash for a letter
-// and two for a word; --version is the command version.
-func Spelled(root *cobra.Command, args []string) []string {
-	if len(args) == 0 || strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		return args // the shell completes a word that is half written
-	}
-	words := map[string]bool{"help": true}
-	var visit func(c *cobra.Command)
-	visit = func(c *cobra.Command) {
-		c.Flags().VisitAll(func(f *pflag.Flag) { words[f.Name] = true })
-		for _, sub := range c.Commands() {
-			visit(sub)
-		}
-	}
-	visit(root)
-	out := make([]string, 0, len(args))
-	for i, a := range args {
-		bare := strings.TrimLeft(a, "-")
-		name, _, _ := strings.Cut(bare, "=")
-		switch dashes := len(a) - len(bare); {
-		case a == "--":
-			return append(out, args[i:]...)
-		case i == 0 && dashes > 0 && a[dashes:] == "version":
-			a = "version"
-		case dashes == 1 && words[name]:
-			a = "-" + a
-		case dashes == 2 && len(name) == 1:
-			a = a[1:]
-		}
-		out = append(out, a)
-	}
-	return out
-}
-
 // Fault puts what pflag says of a flag into one sentence with its remedy.
 func Fault(c *cobra.Command, err error) string {
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
