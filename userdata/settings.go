@@ -10,33 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
-
-// settings are those of a Spec that nobody could read back from the script. They stand in it as one line of
-// JSON, so that the same user data can be rendered for another version of Kubernetes. What the script
-// holds anyway (join values, certificates, hooks, checksums) is read from there: EC2 takes few bytes,
-// and nothing that only one of the two places has can differ.
-type settings struct {
-	Cloud           string              `json:"cloud"`
-	System          string              `json:"os,omitempty"`
-	Arch            string              `json:"arch,omitempty"`
-	Reservation     cluster.Reservation `json:"reservation"`
-	Labels          map[string]string   `json:"labels,omitempty"`
-	Taints          []cluster.Taint     `json:"taints,omitempty"`
-	ClusterDNS      []string            `json:"clusterDNS,omitempty"`
-	NodeIP          string              `json:"nodeIP,omitempty"`
-	ExternalCloud   bool                `json:"externalCloudProvider,omitempty"`
-	IgnorePreflight []string            `json:"ignorePreflight,omitempty"`
-	KubeadmAPI      string              `json:"kubeadmAPIVersion,omitempty"`
-	Mirrors         []string            `json:"mirrors,omitempty"`
-	Versions        map[string]string   `json:"versions,omitempty"` // of other programs than Kubernetes, where they were given
-	Proxy           *Proxy              `json:"proxy,omitempty"`
-	RegistryMirrors map[string]string   `json:"registryMirrors,omitempty"`
-	ImageRepository string              `json:"imageRepository,omitempty"`
-	InstanceStore   string              `json:"instanceStore,omitempty"`
-}
 
 const (
 	madeBegin     = "# Made by autoscaler-agent: a worker of Kubernetes "
@@ -51,20 +25,8 @@ var (
 
 // settingsOf is the line of a Spec. Encoding escapes every line end.
 func settingsOf(s Spec) string {
-	out := settings{
-		Cloud: s.Cloud, System: s.System, Arch: s.Arch, Reservation: s.Reservation, Labels: s.Labels, Taints: s.Taints,
-		ClusterDNS: s.ClusterDNS, NodeIP: s.NodeIP, ExternalCloud: s.ExternalCloudProvider, IgnorePreflight: s.IgnorePreflight, KubeadmAPI: s.KubeadmAPIVersion,
-		Mirrors: s.Downloads.Mirrors, Versions: map[string]string{}, RegistryMirrors: s.RegistryMirrors, ImageRepository: s.ImageRepository, InstanceStore: s.InstanceStore,
-	}
-	if s.Proxy.HTTP != "" || s.Proxy.HTTPS != "" || len(s.Proxy.No) > 0 {
-		out.Proxy = &s.Proxy
-	}
-	for name, version := range s.Downloads.chosen() {
-		if *version != "" {
-			out.Versions[name] = *version
-		}
-	}
-	text, err := json.Marshal(out)
+	s.Downloads.SHA256, s.Downloads.Table = nil, nil // else the field is not zero
+	text, err := json.Marshal(s)
 	if err != nil {
 		panic("userdata: settings of plain values were not encoded: " + err.Error())
 	}
@@ -91,17 +53,16 @@ func SpecOf(text []byte) (Spec, error) {
 	if line == nil {
 		return Spec{}, ErrNoSettings
 	}
-	var from settings
+	var s Spec
 	decoder := json.NewDecoder(bytes.NewReader(line[2]))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&from); err != nil {
+	if err := decoder.Decode(&s); err != nil {
 		return Spec{}, fmt.Errorf("userdata: its settings cannot be read (%w): a newer release of the agent made it, or somebody changed it", err)
 	}
 	held, err := Read(text)
 	if err != nil {
 		return Spec{}, err
 	}
-	s := from.spec()
 	s.Format, s.KubernetesVersion, s.Join = formatOf(text), held.KubernetesVersion, held.Join
 	switch {
 	case held.PerServer:
@@ -130,21 +91,6 @@ func (s Spec) For(version string) Spec {
 			_, other := s.Downloads.chosen()[name]
 			return !other
 		})
-	}
-	return s
-}
-
-func (f settings) spec() Spec {
-	s := Spec{
-		Cloud: f.Cloud, System: f.System, Arch: f.Arch, Reservation: f.Reservation, Labels: f.Labels, Taints: f.Taints,
-		ClusterDNS: f.ClusterDNS, NodeIP: f.NodeIP, ExternalCloudProvider: f.ExternalCloud, IgnorePreflight: f.IgnorePreflight, KubeadmAPIVersion: f.KubeadmAPI,
-		Downloads: Downloads{Mirrors: f.Mirrors}, RegistryMirrors: f.RegistryMirrors, ImageRepository: f.ImageRepository, InstanceStore: f.InstanceStore,
-	}
-	if f.Proxy != nil {
-		s.Proxy = *f.Proxy
-	}
-	for name, version := range s.Downloads.chosen() {
-		*version = f.Versions[name]
 	}
 	return s
 }
