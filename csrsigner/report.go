@@ -68,7 +68,7 @@ func (s *Service) report(key string, req rules.Request, f rules.Facts, v rules.V
 		s.event(req, f, corev1.EventTypeWarning, w.event+"Denied", text)
 	case crowd:
 		entry.Debug(w.journal + " is held")
-	case needsOperator(v, f):
+	case v.NeedsOperator(f):
 		entry.Warn(w.journal + " is held until an operator decides")
 		s.event(req, f, corev1.EventTypeWarning, w.event+"Held", text)
 	case overdue:

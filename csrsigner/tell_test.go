@@ -77,14 +77,14 @@ func TestR19(t *testing.T) {
 				t.Errorf("%d verdicts are kept", len(recent))
 			}
 		})
-		if told.count("Normal ServingCertificateApproved a (R0-R21)") != 1 || told.count("Warning ServingCertificateDenied evil (R3)") != 1 {
+		if told.count("Normal ServingCertificateApproved a (serving)") != 1 || told.count("Warning ServingCertificateDenied evil (R3)") != 1 {
 			t.Errorf("events %v", told.told)
 		}
-		if counts.by["csr_decisions_total do approve rule R0-R21"] != 1 || counts.by["csr_decisions_total do deny rule R3"] != 1 {
+		if counts.by["csr_decisions_total do approve rule serving"] != 1 || counts.by["csr_decisions_total do deny rule R3"] != 1 {
 			t.Errorf("counts %v", counts.by)
 		}
 		e := log.with("serving certificate approved")
-		if e == nil || e["csr"] != "a" || e["uid"] != "uid-a" || e["node"] != host || e["instance"] != ownID || e["rule"] != "R0-R21" || e["names"] == nil {
+		if e == nil || e["csr"] != "a" || e["uid"] != "uid-a" || e["node"] != host || e["instance"] != ownID || e["rule"] != "serving" || e["names"] == nil {
 			t.Errorf("journal %v", e)
 		}
 	})
@@ -100,7 +100,7 @@ func TestExplain(t *testing.T) {
 		loop(t, c, closing(""), func(client *fake.Clientset, s *Service) {
 			create(t, client, ownNode(), pending(t, "a", rules.UserPrefix+host), pending(t, "evil", rules.UserPrefix+"evil"), joining(t, "nobody", "nobody"))
 			wait(time.Second)
-			for name, want := range map[string]string{"a": "approve R0-R21 approved", "evil": "deny R3 denied", "nobody": "later J11 "} {
+			for name, want := range map[string]string{"a": "approve serving approved", "evil": "deny R3 denied", "nobody": "later J11 "} {
 				x, err := s.Explain(t.Context(), name)
 				if err != nil || x.Do+" "+x.Rule+" "+x.Settled != want || len(x.Steps) == 0 {
 					t.Errorf("%s: %+v, %v", name, x, err)

@@ -43,12 +43,29 @@ var byID = func() map[string]*Rule {
 	return out
 }()
 
-// RuleByID is a row of Rules, and the zero Rule for an ID that is not in it (a filter of package fit).
+// RuleByID is a row of Rules; of a filter of package fit it has the remedy alone.
 func RuleByID(id string) Rule {
 	if r := byID[id]; r != nil {
 		return *r
 	}
-	return Rule{}
+	return Rule{Remedy: FilterRemedies[id]}
+}
+
+// FilterRemedies are what an operator does about fit's filters.
+var FilterRemedies = map[string]string{
+	"F0":  "Remove the feature from the pod, or give the pod a node by hand.",
+	"F1":  "kubectl uncordon the node, if the cordon was made by mistake.",
+	"F2":  "The pod names its node: only that node can take it.",
+	"F3":  "Add the toleration to the pod, or let the pod use another group. The group's taints are in its template.",
+	"F4":  "Compare the pod's nodeSelector and affinity with the labels of the group's template (autoscaler-agent explain group).",
+	"F5":  "Another pod on the node uses the host port.",
+	"F6":  "Lower the pod's requests, or offer a group with larger machines.",
+	"F7":  "Another pod uses the ReadWriteOncePod volume.",
+	"F8":  "The node has no free attachment for the volume.",
+	"F9":  "The volume's zone or node has to be one that a group offers.",
+	"F10": "The volume's zone has to be one that a group offers.",
+	"F11": "Look at maxSkew and the zones of the groups (autoscaler-agent explain pod).",
+	"F12": "Look at the pod's and its neighbours' affinity terms (autoscaler-agent explain pod).",
 }
 
 // Rules are the rules of the engine, all fields of each: a row without one does not compile. An ID is

@@ -1,9 +1,9 @@
 package report
 
 import (
-	"cmp"
 	"errors"
 	"flag"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
+	certificates "github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 	"github.com/sirupsen/logrus"
 )
 
@@ -44,21 +47,23 @@ func rules(t *testing.T) (ids []string, says map[string][]string) {
 	return ids, says
 }
 
-// remedies are those of decision.Rules and of packaging/remedies.txt; "-": there is nothing to do.
-func remedies(t *testing.T) map[string]string {
-	t.Helper()
-	data, err := os.ReadFile("../../packaging/remedies.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+// remedies are those of the tables of rules.
+func remedies() map[string]string {
 	out := map[string]string{}
 	for _, r := range decision.Rules {
-		out[r.ID] = cmp.Or(r.Remedy, "-")
+		out[r.ID] = r.Remedy
 	}
-	for line := range strings.Lines(string(data)) {
-		if id, text, ok := strings.Cut(strings.TrimSpace(line), " "); ok && id != "#" {
-			out[id] = text
+	maps.Copy(out, decision.FilterRemedies)
+	for _, r := range certificates.Rules {
+		out[r.ID] = r.Remedy
+	}
+	for _, r := range reaper.Rules() {
+		if !strings.HasPrefix(r.Says, "proof") { // those hold nothing
+			out[r.ID] = r.Remedy
 		}
+	}
+	for _, c := range attest.Checks {
+		out[c.Rule] = c.Remedy
 	}
 	return out
 }
@@ -66,10 +71,10 @@ func remedies(t *testing.T) map[string]string {
 // TestCatalog: the journal catalog explains every rule, and says what to do.
 func TestCatalog(t *testing.T) {
 	ids, says := rules(t)
-	remedy := remedies(t)
+	remedy := remedies()
 	page := map[byte]string{'A': "attested-join", 'R': "security-rules", 'J': "security-rules", 'L': "security-rules", 'E': "security-rules", 'N': "security-rules", 'G': "security-rules", 'B': "security-rules", 'C': "security-rules", 'M': "security-rules"}
 	var out strings.Builder
-	out.WriteString("# journalctl -x shows these texts. Made from docs and packaging/remedies.txt:\n# go test ./agent/report -run TestCatalog -update\n")
+	out.WriteString("# journalctl -x shows these texts. Made from docs and the tables of rules:\n# go test ./agent/report -run TestCatalog -update\n")
 	seen := map[string]string{}
 	for _, id := range ids {
 		mid := MessageID(id)
@@ -85,19 +90,18 @@ func TestCatalog(t *testing.T) {
 		for _, text := range says[id] {
 			out.WriteString("Rule " + id + ": " + text + ".\n")
 		}
-		switch remedy[id] {
-		case "":
-			t.Errorf("packaging/remedies.txt says nothing of %s", id)
-		case "-":
+		if text, there := remedy[id]; !there {
+			t.Errorf("no table of rules has %s", id)
+		} else if text == "" {
 			out.WriteString("There is nothing to do.\n")
-		default:
-			out.WriteString("\n" + remedy[id] + "\n")
+		} else {
+			out.WriteString("\n" + text + "\n")
 		}
 		out.WriteString("\njournalctl -u autoscaler-agent RULE=" + id + " shows every line of this rule.\n")
 	}
 	for id := range remedy {
 		if !slices.Contains(ids, id) {
-			t.Errorf("packaging/remedies.txt has %s, which is no rule of the docs", id)
+			t.Errorf("a table of rules has %s, which is no rule of the docs", id)
 		}
 	}
 	if *update {
@@ -116,7 +120,7 @@ func TestRemediesName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id, text := range remedies(t) {
+	for id, text := range remedies() {
 		for _, name := range regexp.MustCompile(`AUTOSCALER_[A-Z_]+`).FindAllString(text, -1) {
 			if !strings.Contains(string(env), name) {
 				t.Errorf("%s: %s is no setting", id, name)

@@ -18,26 +18,26 @@ type Verdict struct {
 	Later bool
 }
 
-// Check is one rule, for the docs and `explain`.
-type Check struct{ Rule, Must string }
+// Check is one rule, for the docs, `explain` and the journal catalog. Remedy is what an operator does; empty: nothing.
+type Check struct{ Rule, Must, Remedy string }
 
 // Checks are all rules in the order in which they are asked.
 var Checks = []Check{
-	{"A0", "this agent leads, and the source and the listener have allowance left"},
-	{"A1", "the request has the fixed form: seven signed headers, this region's STS, sound values, at most 8 KiB"},
-	{"A2", "the challenge is this listener's, at most a minute old, and was never used"},
-	{"A3", "the request was signed for this cluster (hash of one of its CAs)"},
-	{"A4", "the machine's clock is right to five minutes"},
-	{"A5", "STS confirms the signature, over challenge, cluster and key"},
-	{"A6", "the caller is of the workers' account"},
-	{"A7", "the caller is one of the workers' roles"},
-	{"A8", "the session is that of an EC2 instance"},
-	{"A9", "what the cloud says was read lately"},
-	{"A10", "a managed group has the instance, and waits for it to join"},
-	{"A11", "the instance was launched within the window"},
-	{"A12", "the instance has not joined: no Node is its own, and no other key has a certificate for it"},
-	{"A13", "the instance was attested with no other key"},
-	{"A14", "a token could be made"},
+	{"A0", "this agent leads, and the source and the listener have allowance left", ""},
+	{"A1", "the request has the fixed form: seven signed headers, this region's STS, sound values, at most 8 KiB", "The request has not the fixed form: look what posts it. Render the user data anew after an upgrade."},
+	{"A2", "the challenge is this listener's, at most a minute old, and was never used", ""},
+	{"A3", "the request was signed for this cluster (hash of one of its CAs)", "The machine was rendered for another cluster: render its user data anew."},
+	{"A4", "the machine's clock is right to five minutes", "Look at the machine's clock."},
+	{"A5", "STS confirms the signature, over challenge, cluster and key", "STS refused the signature: look at the clock and the region of the machine, and what posts the request."},
+	{"A6", "the caller is of the workers' account", "The caller is of another AWS account: correct AUTOSCALER_BOOTSTRAP_ATTEST_ACCOUNT, or treat it as an intruder."},
+	{"A7", "the caller is one of the workers' roles", "Name the workers' role in AUTOSCALER_BOOTSTRAP_ATTEST_ROLES, if it is one of theirs."},
+	{"A8", "the session is that of an EC2 instance", "Only a machine's own role session counts: look who may assume the workers' role."},
+	{"A9", "what the cloud says was read lately", "The cloud was not read lately: see autoscaler-agent check."},
+	{"A10", "a managed group has the instance, and waits for it to join", "The instance is in no managed group: look at the group's tags and at its members."},
+	{"A11", "the instance was launched within the window", "Replace the machine: it did not attest in its first minutes."},
+	{"A12", "the instance has not joined: no Node is its own, and no other key has a certificate for it", "The instance has joined. Replace the machine, or autoscaler-agent token create --instance ID."},
+	{"A13", "the instance was attested with no other key", "Another key attested for the instance. Replace the machine, or autoscaler-agent token create --instance ID."},
+	{"A14", "a token could be made", "Look whether the API server answers, and whether 124 machines join at once."},
 }
 
 // Caller is what STS says of whoever signed.

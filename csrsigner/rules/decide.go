@@ -122,17 +122,6 @@ const RuleElder = "R20"
 // RuleInventory is the rule of the verdict that asks for the cloud's inventory.
 const RuleInventory = "R15"
 
-// Rules lists every rule that the verdict of a judgement may name, in the order of the checks.
-func Rules() []string {
-	var out []string
-	for _, c := range slices.Concat(checks, joinChecks) {
-		if !slices.Contains(out, c.rule) {
-			out = append(out, c.rule)
-		}
-	}
-	return out
-}
-
 // Decide judges one request. Equal arguments, equal verdict; nothing is read or
 // changed but the arguments.
 func Decide(req Request, f Facts) Verdict { return judge(req, f, func(check, string, string) {}) }
@@ -165,9 +154,9 @@ func Trace(req Request, f Facts) (Verdict, []Step) {
 // listFor returns the checks that a request has to pass, and what passing is called.
 func listFor(req Request) ([]check, string) {
 	if req.Signer == ClientSigner {
-		return joinChecks, "J0-J16"
+		return joinChecks, ApprovedJoin
 	}
-	return checks, "R0-R21"
+	return checks, ApprovedServing
 }
 
 // judge goes through the checks in their order and tells seen about each. The first

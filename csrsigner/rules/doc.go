@@ -4,7 +4,7 @@
 //
 // Every name and address of a request is compared with what the cloud's inventory
 // says about the very machine behind the requesting Node; a Node's own words are
-// never the witness. The rules carry the IDs R0-R21 and, for joins, J0-J16. They stand in
+// never the witness. The rules carry the IDs R and, for joins, J. They stand in
 // two ordered lists, in decide.go and joinrules.go.
 //
 // The package is pure: it does no I/O, reads no clock and knows no API object. It refuses to

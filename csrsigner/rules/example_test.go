@@ -38,5 +38,5 @@ func ExampleDecide() {
 	fmt.Printf("%s by %s: %s\n", v.Do, v.Rule, v.Why)
 	// Output:
 	// later by R14: address 10.0.0.9 is none of the addresses of aws:///us-east-1a/i-0a ([10.0.0.5])
-	// approve by R0-R21: aws:///us-east-1a/i-0a of group workers vouches for every name and address
+	// approve by serving: aws:///us-east-1a/i-0a of group workers vouches for every name and address
 }

@@ -105,15 +105,15 @@ func TestOthersNamesDenyFirst(t *testing.T) {
 
 func TestWordsOfApproval(t *testing.T) {
 	r, f := honestRequest(), honestFacts()
-	if v := Decide(r, f); v.Rule != "R0-R21" || !strings.Contains(v.Why, string(ownID)+" of group workers vouches") {
+	if v := Decide(r, f); v.Rule != ApprovedServing || !strings.Contains(v.Why, string(ownID)+" of group workers vouches") {
 		t.Errorf("worker: %+v", v)
 	}
 	leaderAsks(&r, &f)
-	if v := Decide(r, f); v.Rule != "R0-R21" || !strings.Contains(v.Why, "this machine itself") {
+	if v := Decide(r, f); v.Rule != ApprovedServing || !strings.Contains(v.Why, "this machine itself") {
 		t.Errorf("leader: %+v", v)
 	}
 	r, f = honestJoin()
-	if v := Decide(r, f); v.Rule != "J0-J16" || !strings.Contains(v.Why, "is expected as Node "+host) {
+	if v := Decide(r, f); v.Rule != ApprovedJoin || !strings.Contains(v.Why, "is expected as Node "+host) {
 		t.Errorf("join: %+v", v)
 	}
 }

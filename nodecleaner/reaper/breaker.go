@@ -102,10 +102,10 @@ func (x *moment) census(watch map[cluster.NodeName]Watch) {
 // Breakers lists the rules that a Plan may name as open breakers. B5 only spaces
 // deletions out, and B1 is asked of each Node.
 func Breakers() []string {
-	out := []string{"B1"}
-	for _, c := range breakerChecks {
-		if c.id[0] == 'B' && c.id != "B5" {
-			out = append(out, c.id)
+	var out []string
+	for _, r := range Rules() {
+		if r.Tells == Breaks {
+			out = append(out, r.ID)
 		}
 	}
 	return out

@@ -16,62 +16,118 @@ import (
 type check struct {
 	id    string
 	says  string // the condition that the rule checks
-	holds func(*candidate, *moment) string
+	tells Telling
+	// remedy is what an operator does, for the journal catalog; empty: nothing.
+	remedy string
+	holds  func(*candidate, *moment) string
 }
 
 // eligibleChecks choose the Nodes that the proof is tried for.
 var eligibleChecks = []check{
-	{"L0", "a Ready Node is never deleted", isReady},
-	{"E1", "no Node of the control plane", isControlPlane},
-	{"E2", "not the agent's own machine, by name, by provider ID, or by machine ID together with address, boot ID or system UUID", isOwn},
-	{"E3", "no annotation " + cluster.AnnotationKeep, isKept},
-	{"E4", "it has a provider ID", hasNoProviderID},
-	{"E5", "its instance was seen alive in a managed node group, by this agent or by one that wrote the group on the Node", wasNeverSeen},
-	{"E7", "its machine was the instance of its provider ID: no other Node carries the ID, and no witness tells of another machine", hasFalseID},
-	{"N5", "it is not being deleted already: finalizers are other people's", isLeaving},
+	{"L0", "a Ready Node is never deleted",
+		Holds, "", isReady},
+	{"E1", "no Node of the control plane",
+		Holds, "", isControlPlane},
+	{"E2", "not the agent's own machine, by name, by provider ID, or by machine ID together with address, boot ID or system UUID",
+		Holds, "", isOwn},
+	{"E3", "no annotation " + cluster.AnnotationKeep,
+		Holds, "Remove the annotation autoscaler-agent/keep, if the Node may go.", isKept},
+	{"E4", "it has a provider ID",
+		Holds, "Delete the Node by hand when its machine is gone.", hasNoProviderID},
+	{"E5", "its instance was seen alive in a managed node group, by this agent or by one that wrote the group on the Node",
+		Holds, "Delete the Node by hand when its machine is gone.", wasNeverSeen},
+	{"E7", "its machine was the instance of its provider ID: no other Node carries the ID, and no witness tells of another machine",
+		Holds, "Two Nodes carry one provider ID: look for a baked image, and correct the kubelet's provider ID.", hasFalseID},
+	{"N5", "it is not being deleted already: finalizers are other people's",
+		Holds, "Look which finalizer keeps the Node.", isLeaving},
 }
 
 // proofChecks judge one Node alone. A Node that passes them is proven gone (G3, G4).
 var proofChecks = []check{
-	{"G0", "the cloud was read whole, its group too, and says something about the instance", isUnknown},
-	{"B1", "the cloud that does not find the instance finds the instances of Ready Nodes", failsCanary},
-	{"G1", "the instance does not exist: stopped, stopping, shutting down and waiting are alive", isAlive},
-	{"G2", "two reads of its group say so, at least the sight interval apart", lacksSecondSight},
-	{"G5", "asked for the instance by its ID, the cloud says twice, at least the sight interval apart, that it is terminated or not found", lacksAnswer},
-	{"E6", "a Node whose instance is only absent, and that no scale-down removed, is as old as the grace", isYoung},
-	{"L1", "it has not been Ready for the grace", lacksGrace},
-	{"L2", "its kubelet's Lease has not moved for the grace, on this agent's own clock", renewsLease},
-	{"L3", "it carries the taint node.kubernetes.io/unreachable, if its instance is only absent", isReachable},
+	{"G0", "the cloud was read whole, its group too, and says something about the instance",
+		Holds, "Look at the cloud's answer in the field WHY, and give the group back to the configuration.", isUnknown},
+	{"B1", "the cloud that does not find the instance finds the instances of Ready Nodes",
+		Breaks, "Look at the cloud credentials, the account, the project and the region.", failsCanary},
+	{"G1", "the instance does not exist: stopped, stopping, shutting down and waiting are alive",
+		Holds, "", isAlive},
+	{"G2", "two reads of its group say so, at least the sight interval apart",
+		Holds, "", lacksSecondSight},
+	{"G5", "asked for the instance by its ID, the cloud says twice, at least the sight interval apart, that it is terminated or not found",
+		Holds, "", lacksAnswer},
+	{"E6", "a Node whose instance is only absent, and that no scale-down removed, is as old as the grace",
+		Holds, "", isYoung},
+	{"L1", "it has not been Ready for the grace",
+		Holds, "", lacksGrace},
+	{"L2", "its kubelet's Lease has not moved for the grace, on this agent's own clock",
+		Holds, "", renewsLease},
+	{"L3", "it carries the taint node.kubernetes.io/unreachable, if its instance is only absent",
+		Holds, "", isReachable},
 }
 
 // breakerChecks judge all Nodes that are proven gone together, and the agent's own state.
 var breakerChecks = []check{
-	{"B3", "our own view was not interrupted lately (API server, Lease, clock, this process)", wasBlind},
-	{"B6", "the cloud has not failed several times lately", cloudFails},
-	{"B2", "only few Nodes are gone at once without a scale-down", tooMany},
-	{"B4", "most Nodes of its zone are Ready", zoneIsDown},
-	{"C1", "no cloud controller manager is at work that deletes Nodes itself", isCoveredElsewhere},
-	{"M1", "mode delete", isObserved},
-	{"M2", "the time of observing after the installation is over", isNew},
-	{"N4", "no volume is attached to it, or detaching took too long", hasVolumes},
-	{"B5", "the last deletion of a Node that no scale-down removed is a while ago", isTooSoon},
+	{"B3", "our own view was not interrupted lately (API server, Lease, clock, this process)",
+		Breaks, "", wasBlind},
+	{"B6", "the cloud has not failed several times lately",
+		Breaks, "Look at the cloud's errors (autoscaler-agent status).", cloudFails},
+	{"B2", "only few Nodes are gone at once without a scale-down",
+		Breaks, "Look what took so many Nodes at once. Those that are truly gone go one after the other.", tooMany},
+	{"B4", "most Nodes of its zone are Ready",
+		Breaks, "Look whether the zone's network is up.", zoneIsDown},
+	{"C1", "no cloud controller manager is at work that deletes Nodes itself",
+		Observes, "Switch off the node lifecycle controller of the cloud controller manager, or say with AUTOSCALER_NODECLEANER_CLOUD_CONTROLLER that it does not delete Nodes.", isCoveredElsewhere},
+	{"M1", "mode delete",
+		Observes, "Set AUTOSCALER_NODECLEANER_MODE to delete, when its plans are right.", isObserved},
+	{"M2", "the time of observing after the installation is over",
+		Observes, "", isNew},
+	{"N4", "no volume is attached to it, or detaching took too long",
+		Holds, "Detach the volume in the cloud, when the machine is surely off.", hasVolumes},
+	{"B5", "the last deletion of a Node that no scale-down removed is a while ago",
+		Holds, "", isTooSoon},
 }
 
-// Rule is one rule of the list, for the manual and for explain.
-type Rule struct{ ID, Says string }
+// Telling is how the journal and the metrics tell what a rule holds.
+type Telling int
 
-// Rules lists every rule ID of this package with the condition that the rule checks.
+const (
+	// Holds is a line at info, nodecleaner_held_total and nodecleaner_held_nodes.
+	Holds Telling = iota + 1
+	// Observes is a Warning that the Node would be deleted, and the same metrics.
+	Observes
+	// Breaks is a Warning and an Event on each Node, nodecleaner_breakers_total and nodecleaner_breaker_open.
+	Breaks
+	// Acts is of a rule that proves a deletion or gives one up; the action's own line tells it.
+	Acts
+)
+
+// Rule is one rule of the list, for the manual, the journal catalog and the metrics.
+type Rule struct {
+	ID, Says string
+	Tells    Telling
+	Remedy   string
+}
+
+// Rules lists every rule of this package.
 func Rules() []Rule {
 	var out []Rule
 	for _, c := range slices.Concat(eligibleChecks, proofChecks, breakerChecks) {
-		out = append(out, Rule{c.id, c.says})
+		out = append(out, Rule{c.id, c.says, c.tells, c.remedy})
 	}
 	for _, c := range liveChecks {
-		out = append(out, Rule{c.id, c.says})
+		out = append(out, Rule{c.id, c.says, Acts, ""})
 	}
-	return append(out, Rule{"G3", "proof: two reads list the instance as terminated"},
-		Rule{"G4", "proof: two whole reads do not list the instance"},
-		Rule{"S1", "proof of G3 or G4, and a new instance has the Node's name: the old Node makes room before the new one joins"})
+	return append(out, Rule{"G3", "proof: two reads list the instance as terminated", Acts, ""},
+		Rule{"G4", "proof: two whole reads do not list the instance", Acts, ""},
+		Rule{"S1", "proof of G3 or G4, and a new instance has the Node's name: the old Node makes room before the new one joins", Acts, ""})
+}
+
+// RuleByID is a row of Rules; the zero Rule: there is none.
+func RuleByID(id string) Rule {
+	list := Rules()
+	if i := slices.IndexFunc(list, func(r Rule) bool { return r.ID == id }); i >= 0 {
+		return list[i]
+	}
+	return Rule{}
 }
 
 // liveCheck is one rule of N, checked on the Node as read right before its deletion.

@@ -8,15 +8,14 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/packaging"
+	csr "github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
+	"github.com/autoscaler-agent/autoscaler-agent/nodecleaner/reaper"
 )
 
 // remedyOf is what an operator does about a rule, in words for a screen that shows the reason above.
 func remedyOf(rule string) string {
-	if remedy := decision.RuleByID(rule).Remedy; remedy != "" {
-		return strings.ReplaceAll(remedy, "field WHY", "reason above")
-	}
-	return packaging.Remedy(rule)
+	remedy := cmp.Or(decision.RuleByID(rule).Remedy, csr.RuleByID(rule).Remedy, reaper.RuleByID(rule).Remedy)
+	return strings.ReplaceAll(remedy, "field WHY", "reason above")
 }
 
 // others are the reasons that have a title, one trouble for each title and rule.
