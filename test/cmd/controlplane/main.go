@@ -52,7 +52,6 @@ Examples:
 
 Environment:
   AUTOSCALER_TEST_CACHE   where the programs are cached (default: autoscaler-agent in the user's cache directory)
-  KUBEBUILDER_ASSETS      programs of the pinned minor version are taken from here, or from PATH, instead of built
 `
 
 func main() {

@@ -40,13 +40,7 @@ func run(ctx context.Context) (bool, error) {
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())
 	}
-	dir, err := os.MkdirTemp("", "oracle-")
-	if err != nil {
-		return false, err
-	}
-	defer os.RemoveAll(dir)
-	fmt.Fprintln(os.Stderr, "building kube-scheduler's framework (minutes where Go's build cache does not have it)")
-	program, err := oracle.BuildJudge(ctx, dir)
+	program, err := oracle.JudgeProgram(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -2,17 +2,10 @@ package controlplane
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strings"
-	"time"
 )
 
 // Bin says where the programs are.
@@ -56,9 +49,8 @@ func CacheDir(part string) (string, error) {
 }
 
 // Binaries returns the programs of the pinned control plane, or of the minor that KubernetesEnv
-// names. The pinned ones come from the cache; else, each where its version fits, from
-// KUBEBUILDER_ASSETS or PATH; what is then missing is built with go build, which takes minutes
-// once and is told on progress. Processes that ask at the same time wait for one build. A
+// names. They come from the cache; what is missing there is built with go build, which takes
+// minutes once and is told on progress. Processes that ask at the same time wait for one build. A
 // cancelled context stops the build and leaves no half-written program.
 func Binaries(ctx context.Context, progress io.Writer) (Bin, error) {
 	return BinariesOf(ctx, os.Getenv(KubernetesEnv), progress)
@@ -80,146 +72,64 @@ func BinariesOf(ctx context.Context, minor string, progress io.Writer) (Bin, err
 	return otherBinaries(ctx, bin, other, progress)
 }
 
-func pinnedBinaries(ctx context.Context, progress io.Writer) (Bin, error) {
-	p, err := readPins(ctx)
-	if err != nil {
-		return Bin{}, err
+// FirstBuild says how long Binaries will build the pinned control plane; "" when the cache has it.
+func FirstBuild(ctx context.Context) (string, error) {
+	_, bin, err := pinned(ctx)
+	if err != nil || bin.has(Programs()) {
+		return "", err
 	}
-	root, err := cacheRoot()
-	if err != nil {
-		return Bin{}, err
-	}
-	dir := filepath.Join(root, p.kube+"-"+p.etcd+"-"+p.hash)
-	if len(missing(dir, nil)) == 0 {
-		return Bin{Dir: dir, Version: p.kube}, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return Bin{}, fmt.Errorf("make the cache: %w", err)
-	}
-	unlock, err := lockFile(ctx, dir+".lock", progress)
-	if err != nil {
-		return Bin{}, err
-	}
-	defer unlock()
-	found := lookAround(ctx, p, missing(dir, nil))
-	if need := missing(dir, found); len(need) > 0 {
-		if err := build(ctx, p, dir, need, progress); err != nil {
-			return Bin{}, err
-		}
-	}
-	if len(missing(dir, nil)) == 0 {
-		return Bin{Dir: dir, Version: p.kube}, nil
-	}
-	links, err := linkAll(root, dir, found)
-	if err != nil {
-		return Bin{}, err
-	}
-	return Bin{Dir: links, Version: p.kube}, nil
+	return guess(), nil
 }
 
-// missing lists the programs that neither the cache directory nor found has.
-func missing(dir string, found map[string]string) []string {
-	var out []string
-	for _, program := range Programs() {
-		if found[program] == "" && !executable(filepath.Join(dir, program)) {
-			out = append(out, program)
+// pinned is what k8s/ pins and where the cache has it.
+func pinned(ctx context.Context) (pins, Bin, error) {
+	p, err := readPins(ctx)
+	if err != nil {
+		return pins{}, Bin{}, err
+	}
+	root, err := cacheRoot()
+	return p, Bin{Dir: filepath.Join(root, p.kube+"-"+p.etcd+"-"+p.hash), Version: p.kube}, err
+}
+
+func pinnedBinaries(ctx context.Context, progress io.Writer) (Bin, error) {
+	p, bin, err := pinned(ctx)
+	if err != nil {
+		return Bin{}, err
+	}
+	return bin, provide(ctx, bin, Programs(), progress, func() error {
+		return build(ctx, p, bin.Dir, []string{multiCall}, Programs(), progress)
+	})
+}
+
+func (b Bin) has(programs []string) bool {
+	for _, program := range programs {
+		if !executable(b.Path(program)) {
+			return false
 		}
 	}
-	return out
+	return true
+}
+
+// provide calls build unless the directory has every program. One process builds, others wait.
+func provide(ctx context.Context, bin Bin, programs []string, progress io.Writer, build func() error) error {
+	if bin.has(programs) {
+		return nil
+	}
+	if err := os.MkdirAll(bin.Dir, 0o755); err != nil {
+		return fmt.Errorf("make the cache: %w", err)
+	}
+	unlock, err := Lock(ctx, bin.Dir+".lock", progress)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if bin.has(programs) {
+		return nil
+	}
+	return build()
 }
 
 func executable(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && info.Size() > 0
-}
-
-// lookAround finds programs of a fitting version that the machine already has.
-func lookAround(ctx context.Context, p pins, want []string) map[string]string {
-	found := map[string]string{}
-	for _, program := range want {
-		var candidates []string
-		if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
-			candidates = append(candidates, filepath.Join(assets, program))
-		}
-		if path, err := exec.LookPath(program); err == nil {
-			candidates = append(candidates, path)
-		}
-		for _, file := range candidates {
-			abs, err := filepath.Abs(file)
-			if err == nil && executable(abs) && fits(p, program, versionOf(ctx, program, abs)) {
-				found[program] = abs
-				break
-			}
-		}
-	}
-	return found
-}
-
-var versionNumber = regexp.MustCompile(`\bv?(\d+\.\d+\.\d+\S*)`)
-
-// versionOf asks a program for its version; "" when it does not say one in time.
-func versionOf(ctx context.Context, program, file string) string {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	args := []string{"--version"}
-	switch program {
-	case Kubeadm:
-		args = []string{"version", "-o", "short"}
-	case Kubectl:
-		args = []string{"version", "--client"}
-	}
-	cmd := exec.CommandContext(ctx, file, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+os.DevNull)
-	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	m := versionNumber.FindStringSubmatch(line)
-	if m == nil {
-		return ""
-	}
-	return m[1]
-}
-
-// fits: the Kubernetes programs must be of the pinned minor. etcd must be 3.5 or
-// newer: 3.4 lacks the progress requests that consistent reads from the cache need.
-func fits(p pins, program, version string) bool {
-	if version == "" {
-		return false
-	}
-	if program != Etcd {
-		return majorMinor(version) == p.minor()
-	}
-	var major, minor int
-	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		return false
-	}
-	return major == 3 && minor >= 5
-}
-
-// linkAll makes one directory that names every program, for a set that is partly
-// built and partly found. Its name is a hash of the targets: two sets never share.
-func linkAll(root, dir string, found map[string]string) (string, error) {
-	h := sha256.New()
-	target := map[string]string{}
-	for _, program := range Programs() {
-		target[program] = found[program]
-		if target[program] == "" {
-			target[program] = filepath.Join(dir, program)
-		}
-		fmt.Fprintf(h, "%s=%s\n", program, target[program])
-	}
-	links := filepath.Join(root, "links-"+hex.EncodeToString(h.Sum(nil))[:12])
-	if err := os.MkdirAll(links, 0o755); err != nil {
-		return "", fmt.Errorf("link programs: %w", err)
-	}
-	for program, file := range target {
-		err := os.Symlink(file, filepath.Join(links, program))
-		if err != nil && !errors.Is(err, os.ErrExist) {
-			return "", fmt.Errorf("link programs: %w", err)
-		}
-	}
-	return links, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,76 +26,33 @@ func TestPins(t *testing.T) {
 	}
 }
 
-func TestFits(t *testing.T) {
-	p := pins{kube: "v1.36.3", etcd: "v3.6.8"}
-	for _, c := range []struct {
-		program, version string
-		want             bool
-	}{
-		{APIServer, "1.36.0", true},
-		{APIServer, "1.36.3-dispatcher", true},
-		{APIServer, "1.35.9", false},
-		{APIServer, "1.3.6", false},
-		{APIServer, "", false},
-		{Kubectl, "2.36.3", false},
-		{Etcd, "3.4.23", false},
-		{Etcd, "3.5.0", true},
-		{Etcd, "3.10.1", true},
-		{Etcd, "4.0.0", false},
-		{Etcd, "latest", false},
-	} {
-		if got := fits(p, c.program, c.version); got != c.want {
-			t.Errorf("fits(%s %s) = %v, want %v", c.program, c.version, got, c.want)
-		}
-	}
-}
-
-// script puts a program into dir that says text whatever it is asked.
-func script(t *testing.T, dir, program, text string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, program), []byte("#!/bin/sh\nprintf '%s\\n' '"+text+"'\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestLookAround(t *testing.T) {
-	assets, path := t.TempDir(), t.TempDir()
-	t.Setenv("KUBEBUILDER_ASSETS", assets)
-	t.Setenv("PATH", path+":/bin:/usr/bin")
-	p := pins{kube: "v1.36.3", etcd: "v3.6.8"}
-	script(t, assets, Etcd, "etcd Version: 3.5.21")
-	script(t, assets, APIServer, "Kubernetes v1.35.0") // too old: PATH has a better one
-	script(t, path, APIServer, "Kubernetes v1.36.1")
-	script(t, path, Kubectl, "Client Version: v1.36.3")
-	script(t, path, Scheduler, "no version here")
-	found := lookAround(t.Context(), p, []string{Etcd, APIServer, Kubectl, Scheduler})
-	want := map[string]string{
-		Etcd:      filepath.Join(assets, Etcd),
-		APIServer: filepath.Join(path, APIServer),
-		Kubectl:   filepath.Join(path, Kubectl),
-	}
-	if len(found) != len(want) {
-		t.Errorf("found %v, want %v", found, want)
-	}
-	for program, file := range want {
-		if found[program] != file {
-			t.Errorf("%s: %s, want %s", program, found[program], file)
-		}
-	}
-	cache := t.TempDir()
-	links, err := linkAll(cache, filepath.Join(cache, "built"), found)
+// TestPrograms: each name of the one binary is the program that says so itself.
+func TestPrograms(t *testing.T) {
+	bin, err := Binaries(t.Context(), os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.Readlink(filepath.Join(links, Kubeadm)); err != nil || got != filepath.Join(cache, "built", Kubeadm) {
-		t.Errorf("kubeadm -> %s, %v: what was not found is linked to the cache", got, err)
+	p, err := readPins(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if again, err := linkAll(cache, filepath.Join(cache, "built"), found); err != nil || again != links {
-		t.Errorf("linked twice: %s, %v", again, err)
+	for program, question := range map[string][]string{
+		Etcd:              {"--version", "etcd Version: " + strings.TrimPrefix(p.etcd, "v")},
+		APIServer:         {"--version", "Kubernetes " + bin.Version},
+		ControllerManager: {"--version", "Kubernetes " + bin.Version},
+		Scheduler:         {"--version", "Kubernetes " + bin.Version},
+		Kubeadm:           {"version", bin.Version},
+		Kubectl:           {"version", "Client Version: " + bin.Version},
+		Admission:         {"-help", "-manifests"},
+	} {
+		said, _ := exec.CommandContext(t.Context(), bin.Path(program), question[0]).CombinedOutput()
+		if !strings.Contains(string(said), question[1]) {
+			t.Errorf("%s %s lacks %q:\n%s", program, question[0], question[1], said)
+		}
 	}
 }
 
-// TestBuild links the smallest program; its packages are in the build cache, since
+// TestBuild links kubectl alone; its packages are in the build cache, since
 // Binaries has built them.
 func TestBuild(t *testing.T) {
 	if _, err := Binaries(t.Context(), os.Stderr); err != nil {
@@ -104,6 +62,7 @@ func TestBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const small = "k8s.io/kubernetes/cmd/kubectl"
 	root := t.TempDir()
 	dir := filepath.Join(root, "cache")
 	stale := dir + ".building-123"
@@ -113,13 +72,13 @@ func TestBuild(t *testing.T) {
 		}
 	}
 	var said bytes.Buffer
-	if err := build(t.Context(), p, dir, []string{Etcd}, &said); err != nil {
+	if err := build(t.Context(), p, dir, []string{small}, []string{"one", "two"}, &said); err != nil {
 		t.Fatal(err)
 	}
-	if v := versionOf(t.Context(), Etcd, filepath.Join(dir, Etcd)); "v"+v != p.etcd {
-		t.Errorf("etcd says version %q, want %s", v, p.etcd)
+	if !executable(filepath.Join(dir, "one")) || !executable(filepath.Join(dir, "two")) {
+		t.Error("a program lacks")
 	}
-	for _, want := range []string{"building the control plane from Go modules: etcd", "minutes", dir, "built 1 programs in"} {
+	for _, want := range []string{"building the control plane from Go modules: one, two", "minutes", dir, "built in"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("progress lacks %q:\n%s", want, said.String())
 		}
@@ -129,7 +88,7 @@ func TestBuild(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := build(ctx, p, dir, []string{Kubeadm}, io.Discard); !errors.Is(err, context.Canceled) {
+	if err := build(ctx, p, dir, []string{small}, []string{Kubeadm}, io.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled build: %v", err)
 	}
 	if executable(filepath.Join(dir, Kubeadm)) {
@@ -139,14 +98,14 @@ func TestBuild(t *testing.T) {
 
 func TestLockWaits(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "cache.lock")
-	unlock, err := lockFile(t.Context(), name, io.Discard)
+	unlock, err := Lock(t.Context(), name, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	var said bytes.Buffer
-	if _, err := lockFile(ctx, name, &said); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Lock(ctx, name, &said); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a held lock was taken: %v", err)
 	}
 	if !strings.Contains(said.String(), "waiting") {
@@ -154,7 +113,7 @@ func TestLockWaits(t *testing.T) {
 	}
 	got := make(chan error)
 	go func() {
-		again, err := lockFile(t.Context(), name, io.Discard)
+		again, err := Lock(t.Context(), name, io.Discard)
 		if err == nil {
 			again()
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -18,9 +19,10 @@ import (
 // progressEvery is how often a running build says how far it is.
 const progressEvery = 10 * time.Second
 
-// build makes the programs into a directory beside dir and renames them into it,
-// so that a program in dir is always whole. The caller holds the lock of dir.
-func build(ctx context.Context, p pins, dir string, programs []string, progress io.Writer) error {
+// build makes packages into a directory beside dir and gives what came out the names of the
+// programs in dir, so that a program there is always whole. One package is all programs: they are
+// links to it. The caller holds the lock of dir.
+func build(ctx context.Context, p pins, dir string, packages, programs []string, progress io.Writer) error {
 	stale, _ := filepath.Glob(dir + ".building-*")
 	for _, old := range stale {
 		os.RemoveAll(old)
@@ -34,15 +36,17 @@ func build(ctx context.Context, p pins, dir string, programs []string, progress 
 	fmt.Fprintf(progress, "controlplane: building the control plane from Go modules: %s (Kubernetes %s; once, %s, cached in %s)\n",
 		strings.Join(programs, ", "), p.kube, guess(), dir)
 	began := time.Now()
-	if err := goBuild(ctx, p, tmp, programs, began, progress); err != nil {
+	if err := goBuild(ctx, p, tmp, packages, began, progress); err != nil {
 		return fmt.Errorf("build the control plane: %w", err)
 	}
-	for _, program := range programs {
-		if err := os.Rename(filepath.Join(tmp, program), filepath.Join(dir, program)); err != nil {
+	for i, program := range programs {
+		made, to := filepath.Join(tmp, path.Base(packages[min(i, len(packages)-1)])), filepath.Join(dir, program)
+		_ = os.Remove(to)
+		if err := os.Link(made, to); err != nil {
 			return fmt.Errorf("build the control plane: %w", err)
 		}
 	}
-	fmt.Fprintf(progress, "controlplane: built %d programs in %s\n", len(programs), time.Since(began).Round(time.Second/10))
+	fmt.Fprintf(progress, "controlplane: built in %s\n", time.Since(began).Round(time.Second/10))
 	return nil
 }
 
@@ -53,7 +57,7 @@ func guess() string {
 	return fmt.Sprintf("about %d minutes on %d cores", minutes, runtime.NumCPU())
 }
 
-func buildArgs(p pins, out string, programs []string) []string {
+func buildArgs(p pins, out string, packages []string) []string {
 	ld := []string{"-s", "-w"}
 	minor := strings.SplitN(p.minor(), ".", 2)
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
@@ -67,17 +71,13 @@ func buildArgs(p pins, out string, programs []string) []string {
 	if p.generated {
 		mode = "-mod=mod" // sums of the staging modules are added
 	}
-	args := []string{"build", mode, "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(ld, " "), "-o", out + string(filepath.Separator)}
-	for _, program := range programs {
-		args = append(args, packages[program])
-	}
-	return args
+	return append([]string{"build", mode, "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(ld, " "), "-o", out + string(filepath.Separator)}, packages...)
 }
 
-// goBuild runs one go build for all programs: the go command shares their common
-// packages and keeps every core busy, and a program appears when it is linked.
-func goBuild(ctx context.Context, p pins, out string, programs []string, began time.Time, progress io.Writer) error {
-	cmd := exec.CommandContext(ctx, "go", buildArgs(p, out, programs)...)
+// goBuild runs one go build for all packages: the go command shares what they have in
+// common and keeps every core busy.
+func goBuild(ctx context.Context, p pins, out string, packages []string, began time.Time, progress io.Writer) error {
+	cmd := exec.CommandContext(ctx, "go", buildArgs(p, out, packages)...)
 	cmd.Dir = p.module
 	// The go command does not always remove its work directory when it is interrupted,
 	// and never when it is killed. Inside out, the caller or the next build does.
@@ -108,26 +108,7 @@ func goBuild(ctx context.Context, p pins, out string, programs []string, began t
 			}
 			return nil
 		case <-tick.C:
-			fmt.Fprintf(progress, "controlplane: building, %s so far; %s\n", time.Since(began).Round(time.Second), linked(out, programs))
+			fmt.Fprintf(progress, "controlplane: building, %s so far\n", time.Since(began).Round(time.Second))
 		}
 	}
-}
-
-// linked says which programs are there already.
-func linked(out string, programs []string) string {
-	var done, rest []string
-	for _, program := range programs {
-		if executable(filepath.Join(out, program)) {
-			done = append(done, program)
-		} else {
-			rest = append(rest, program)
-		}
-	}
-	if len(done) == 0 {
-		return "fetching modules and compiling packages"
-	}
-	if len(rest) == 0 {
-		return "all linked"
-	}
-	return "done: " + strings.Join(done, ", ") + "; to do: " + strings.Join(rest, ", ")
 }

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 )
 
-// lockFile takes an advisory lock that the kernel drops when this process ends,
-// however it ends. It waits for another holder and says so.
-func lockFile(ctx context.Context, name string, progress io.Writer) (unlock func(), err error) {
+// Lock takes an advisory lock on a file of the cache that the kernel drops when this process
+// ends, however it ends. It waits for another holder and says so.
+func Lock(ctx context.Context, name string, progress io.Writer) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("lock the cache: %w", err)
@@ -29,7 +30,7 @@ func lockFile(ctx context.Context, name string, progress io.Writer) (unlock func
 		}
 		if time.Since(said) >= progressEvery {
 			said = time.Now()
-			fmt.Fprintf(progress, "controlplane: another process builds the control plane, waiting for it (%s so far)\n", time.Since(began).Round(time.Second))
+			fmt.Fprintf(progress, "another process builds what belongs to %s, waiting for it (%s so far)\n", filepath.Base(name), time.Since(began).Round(time.Second))
 		}
 		select {
 		case <-ctx.Done():

@@ -58,8 +58,8 @@ func otherMinor(want, pinned string) (*minor, error) {
 	return nil, fmt.Errorf("the programs of Kubernetes %q cannot be built: use one of %s (%s)", want, strings.Join(append(known, pinned), ", "), KubernetesEnv)
 }
 
-// otherBinaries are the programs of another minor, with the pinned etcd. They are built as the
-// pinned ones are, from a module that is made of k8s.io/kubernetes' own go.mod and go.sum: the
+// otherBinaries are the programs of another minor, with the pinned etcd. Each is a binary of its
+// own, since the functions that one binary calls changed over the minors. They are built from a module that is made of k8s.io/kubernetes' own go.mod and go.sum: the
 // same versions of everything, the staging modules by their releases. Sums that go.sum lacks
 // come from Go's checksum database.
 func otherBinaries(ctx context.Context, pinned Bin, m *minor, progress io.Writer) (Bin, error) {
@@ -68,40 +68,23 @@ func otherBinaries(ctx context.Context, pinned Bin, m *minor, progress io.Writer
 		return Bin{}, err
 	}
 	bin := Bin{Dir: filepath.Join(root, m.version+"-"+buildRecipe), Version: m.version}
-	programs := append(Programs()[1:], Kubelet)
-	whole := func() bool {
-		for _, program := range programs {
-			if !executable(bin.Path(program)) {
-				return false
-			}
+	programs := append([]string{Kubelet}, ofKubernetes...)
+	return bin, provide(ctx, bin, append([]string{Etcd}, programs...), progress, func() error {
+		module, err := writeModule(ctx, m)
+		if err != nil {
+			return fmt.Errorf("build Kubernetes %s: %w", m.version, err)
 		}
-		_, err := os.Stat(bin.Path(Etcd))
-		return err == nil
-	}
-	if whole() {
-		return bin, nil
-	}
-	if err := os.MkdirAll(bin.Dir, 0o755); err != nil {
-		return Bin{}, fmt.Errorf("make the cache: %w", err)
-	}
-	unlock, err := lockFile(ctx, bin.Dir+".lock", progress)
-	if err != nil {
-		return Bin{}, err
-	}
-	defer unlock()
-	if whole() {
-		return bin, nil
-	}
-	module, err := writeModule(ctx, m)
-	if err != nil {
-		return Bin{}, fmt.Errorf("build Kubernetes %s: %w", m.version, err)
-	}
-	defer os.RemoveAll(module)
-	if err := build(ctx, pins{module: module, kube: m.version, generated: true}, bin.Dir, programs, progress); err != nil {
-		return Bin{}, err
-	}
-	_ = os.Remove(bin.Path(Etcd)) // of a cache whose pinned etcd went
-	return bin, os.Symlink(pinned.Path(Etcd), bin.Path(Etcd))
+		defer os.RemoveAll(module)
+		var packages []string
+		for _, program := range programs {
+			packages = append(packages, "k8s.io/kubernetes/cmd/"+program)
+		}
+		if err := build(ctx, pins{module: module, kube: m.version, generated: true}, bin.Dir, packages, programs, progress); err != nil {
+			return err
+		}
+		_ = os.Remove(bin.Path(Etcd)) // of a cache whose pinned etcd went
+		return os.Symlink(pinned.Path(Etcd), bin.Path(Etcd))
+	})
 }
 
 // writeModule makes a module in a temporary directory whose build list is that of a release of

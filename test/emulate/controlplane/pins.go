@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,28 +23,26 @@ const (
 	Scheduler         = "kube-scheduler"
 	Kubeadm           = "kubeadm"
 	Kubectl           = "kubectl"
+	// Judge is kube-scheduler's framework as a filter between two pipes (k8s/judge), Admission
+	// the API server's evaluation of admission policies (k8s/admission).
+	Judge     = "judge"
+	Admission = "admission"
 )
 
-// packages are what go build is given for each program, seen from the pinned module.
-var packages = map[string]string{
-	Etcd:              "./etcd",
-	APIServer:         "k8s.io/kubernetes/cmd/kube-apiserver",
-	ControllerManager: "k8s.io/kubernetes/cmd/kube-controller-manager",
-	Scheduler:         "k8s.io/kubernetes/cmd/kube-scheduler",
-	Kubeadm:           "k8s.io/kubernetes/cmd/kubeadm",
-	Kubectl:           "k8s.io/kubernetes/cmd/kubectl",
-	Kubelet:           "k8s.io/kubernetes/cmd/kubelet",
+// multiCall is the package, seen from the pinned module, that is every program by its name.
+const multiCall = "./programs"
+
+// Programs lists every program that Binaries provides of the pinned control plane.
+func Programs() []string {
+	return append([]string{Etcd, Judge, Admission}, ofKubernetes...)
 }
 
-// Programs lists every program that Binaries provides, in the order in which they
-// are reported.
-func Programs() []string {
-	return []string{Etcd, APIServer, ControllerManager, Scheduler, Kubeadm, Kubectl}
-}
+// ofKubernetes are the programs that another minor has too.
+var ofKubernetes = []string{APIServer, ControllerManager, Scheduler, Kubeadm, Kubectl}
 
 // buildRecipe changes whenever the flags of the build change, so that a cache
 // filled by an older recipe is not taken for a fresh one.
-const buildRecipe = "1"
+const buildRecipe = "2"
 
 // pins is what the nested module k8s/ fixes: its go.mod is the only place where
 // the versions are written.
@@ -51,7 +50,7 @@ type pins struct {
 	module string // directory of the nested module
 	kube   string // "v1.36.3"
 	etcd   string // "v3.6.8"
-	hash   string // of go.mod, go.sum, platform and recipe
+	hash   string // of the module's files, platform and recipe
 	// generated tells that the module was made of Kubernetes' own go.mod.
 	generated bool
 }
@@ -70,10 +69,6 @@ func readPins(ctx context.Context) (pins, error) {
 	if err != nil {
 		return pins{}, fmt.Errorf("read pins: %w", err)
 	}
-	sum, err := os.ReadFile(filepath.Join(dir, "go.sum"))
-	if err != nil {
-		return pins{}, fmt.Errorf("read pins: %w", err)
-	}
 	p := pins{module: dir}
 	for name, into := range map[string]*string{"kube": &p.kube, "etcd": &p.etcd} {
 		m := requireLine[name].FindSubmatch(mod)
@@ -83,9 +78,18 @@ func readPins(ctx context.Context) (pins, error) {
 		*into = string(m[1])
 	}
 	h := sha256.New()
-	for _, part := range [][]byte{mod, sum, []byte(runtime.GOOS + "/" + runtime.GOARCH), []byte(buildRecipe)} {
-		fmt.Fprintf(h, "%d:", len(part))
-		h.Write(part)
+	fmt.Fprintln(h, runtime.GOOS, runtime.GOARCH, buildRecipe)
+	err = filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		fmt.Fprintf(h, "%s %d:", strings.TrimPrefix(file, dir), len(text))
+		h.Write(text)
+		return err
+	})
+	if err != nil {
+		return pins{}, fmt.Errorf("read pins: %w", err)
 	}
 	p.hash = hex.EncodeToString(h.Sum(nil))[:12]
 	return p, nil

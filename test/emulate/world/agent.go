@@ -3,6 +3,7 @@ package world
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
 )
 
 // AgentUser is the user that units/rbac.yaml binds.
@@ -20,12 +23,46 @@ const AgentUser = "autoscaler-agent"
 // (DefaultTimeoutStopSec=).
 const stopLimit = 90 * time.Second
 
-// BuildAgent builds the product's binary from the module that this test module
-// stands in.
+// BuildAgent copies to a file the product's binary, built from the module that this test module
+// stands in. The binary is kept beside the cached control plane, where go build links it anew
+// only when a source changed, so that all suites of a run link it once; with flags of go build it
+// is built for the caller alone. It is built as the tests themselves are (no -trimpath), so that no package
+// is compiled twice.
 func BuildAgent(ctx context.Context, to string, flags ...string) error {
 	_, here, _, _ := runtime.Caller(0)
-	build := exec.CommandContext(ctx, "go", append(append([]string{"build", "-trimpath", "-ldflags", "-s -w", "-o", to}, flags...), "./cmd/autoscaler-agent")...)
-	build.Dir = filepath.Join(filepath.Dir(here), "..", "..", "..")
+	module := filepath.Join(filepath.Dir(here), "..", "..", "..")
+	if len(flags) > 0 {
+		return buildAgent(ctx, module, to, flags)
+	}
+	cache, err := controlplane.CacheDir("agent")
+	if err != nil {
+		return err
+	}
+	kept := filepath.Join(cache, fmt.Sprintf("%x", sha256.Sum256([]byte(module)))[:12])
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return err
+	}
+	unlock, err := controlplane.Lock(ctx, kept+".lock", os.Stderr)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := buildAgent(ctx, module, kept, nil); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	// cp, since a file that this process has open for writing while it starts a child cannot be executed (ETXTBSY).
+	if out, err := exec.CommandContext(ctx, "cp", kept, to).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy autoscaler-agent: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func buildAgent(ctx context.Context, module, to string, flags []string) error {
+	build := exec.CommandContext(ctx, "go", append(append([]string{"build", "-ldflags", "-s -w", "-o", to}, flags...), "./cmd/autoscaler-agent")...)
+	build.Dir = module
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build autoscaler-agent: %w\n%s", err, out)

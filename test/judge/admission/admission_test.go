@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
 )
 
 var forms = flag.Int("forms", 10000, "how many hostile requests are drawn")
@@ -65,22 +66,11 @@ func scene(seed uint64) *Scene {
 	return s
 }
 
+// program is the API server's evaluation, of the cached control plane.
 var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "admission")
-	if err != nil {
-		return "", err
-	}
-	return Build(context.Background(), dir)
+	bin, err := controlplane.BinariesOf(context.Background(), "", os.Stderr)
+	return bin.Path(controlplane.Admission), err
 })
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	code := m.Run()
-	if p, err := program(); err == nil {
-		os.RemoveAll(filepath.Dir(p))
-	}
-	os.Exit(code)
-}
 
 // start starts a judge with the manifest as it ships, changed by change.
 func start(t *testing.T, change func(string) string) *Judge {

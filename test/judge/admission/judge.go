@@ -26,17 +26,6 @@ func root() string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// Build compiles the program of test/emulate/controlplane/k8s/admission into dir.
-func Build(ctx context.Context, dir string) (string, error) {
-	module, out := filepath.Join(root(), "emulate", "controlplane", "k8s"), filepath.Join(dir, "admission")
-	cmd := exec.CommandContext(ctx, "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", out, "./admission")
-	cmd.Dir, cmd.Env = module, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the admission program in %s: %w\n%s", module, err, said)
-	}
-	return out, nil
-}
-
 // Judge is the running program.
 type Judge struct {
 	cmd *exec.Cmd

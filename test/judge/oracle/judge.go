@@ -9,9 +9,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
 )
 
 // Judgement is what kube-scheduler says about one pod on one node.
@@ -54,32 +54,15 @@ type wireCell struct {
 	Reason uint32
 }
 
-// BuildJudge compiles the judge from the module that pins the control plane, with the
-// flags of the control plane's own build, so that the two share the build cache.
-func BuildJudge(ctx context.Context, dir string) (string, error) {
-	_, file, _, _ := runtime.Caller(0)
-	module := filepath.Join(filepath.Dir(file), "..", "..", "emulate", "controlplane", "k8s")
-	out := filepath.Join(dir, "judge")
-	cmd := exec.CommandContext(ctx, "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", out, "./judge")
-	cmd.Dir = module
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the judge in %s: %w\n%s", module, err, said)
-	}
-	return out, nil
+// JudgeProgram is the judge of the cached control plane, which is built where it lacks.
+func JudgeProgram(ctx context.Context) (string, error) {
+	bin, err := controlplane.BinariesOf(ctx, "", os.Stderr)
+	return bin.Path(controlplane.Judge), err
 }
 
-// WithJudge builds the judge for as long as run works with the program, and returns run's exit code; 1: it cannot be
-// built, which is told on standard error.
+// WithJudge returns the exit code of run; 1: there is no judge, which is told on standard error.
 func WithJudge(run func(program string) int) int {
-	dir, err := os.MkdirTemp("", "judge-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	fmt.Fprintln(os.Stderr, "building kube-scheduler's framework (minutes where Go's build cache does not have it)")
-	program, err := BuildJudge(context.Background(), dir)
+	program, err := JudgeProgram(context.Background())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -87,7 +70,7 @@ func WithJudge(run func(program string) int) int {
 	return run(program)
 }
 
-// StartJudge starts the program that BuildJudge made. Close ends it.
+// StartJudge starts the program. Close ends it.
 func StartJudge(ctx context.Context, program string) (*Judge, error) {
 	j := &Judge{cmd: exec.CommandContext(ctx, program)}
 	j.cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")

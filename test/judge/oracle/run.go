@@ -10,7 +10,7 @@ import (
 
 // Run says what to judge.
 type Run struct {
-	Program    string // the judge, from BuildJudge
+	Program    string // the judge, from JudgeProgram
 	Seed       uint64 // of the first world; the next world has the next seed
 	Judgements int64  // stop when at least so many are made
 	Workers    int

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 )
 
 // commands are the lines of a page's first block.
@@ -58,8 +59,8 @@ func newWorkstation(t *testing.T) *workstation {
 	t.Helper()
 	d := &workstation{t: t, dir: t.TempDir()}
 	d.agent = filepath.Join(d.dir, "built", "autoscaler-agent")
-	if out, err := exec.Command("go", "build", "-C", "../../..", "-o", d.agent, "./cmd/autoscaler-agent").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if err := world.BuildAgent(t.Context(), d.agent); err != nil {
+		t.Fatal(err)
 	}
 	help, err := exec.Command(d.agent, "--help").Output()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command admission is the API server's own evaluation of ValidatingAdmissionPolicies as a
+// Package admission is the API server's own evaluation of ValidatingAdmissionPolicies as a
 // filter between two pipes: it reads the manifests that it is given and then, a JSON value
 // each, requests from standard input, and writes which policies refuse them and what the
 // expressions cost.
@@ -7,7 +7,7 @@
 // kube-apiserver that the tests run, and imports nothing of the product. It refuses to know
 // more than a request says: no other object is looked up, and its authorizer allows what
 // the flag -allow names and nothing else.
-package main
+package admission
 
 import (
 	"context"
@@ -46,7 +46,8 @@ type Answer struct {
 // Denial is one validation that is false or fails.
 type Denial struct{ Policy, Message string }
 
-func main() {
+// Main answers the requests of standard input; its flags are the command line's.
+func Main() {
 	manifests := flag.String("manifests", "", "the file with policies and bindings")
 	allow := flag.String("allow", "", "what the authorizer allows: RESOURCE/NAME, with commas between")
 	compatible := flag.String("compatible", "", "a version (1.29): only compile what an API server accepts that is to be compatible with it")

@@ -1,4 +1,4 @@
-// Command judge is kube-scheduler's own framework as a filter between two pipes: it
+// Package judge is kube-scheduler's own framework as a filter between two pipes: it
 // reads worlds from standard input and writes, for every pod that waits and every
 // node, which filter refused it first and in which words.
 //
@@ -7,7 +7,7 @@
 // product: what it says cannot be coloured by what is judged. It refuses to decide
 // more than it is asked: nothing is preempted or written anywhere, and pods are bound in
 // its own memory alone, where a world asks for that.
-package main
+package judge
 
 import (
 	"bufio"
@@ -63,7 +63,8 @@ type Cell struct {
 	Reason uint32
 }
 
-func main() {
+// Main serves standard input until it ends.
+func Main() {
 	if err := serve(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "judge:", err)
 		os.Exit(1)
