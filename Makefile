@@ -17,10 +17,20 @@ BENCH ?= .
 GOSEC_WITHOUT := G101,G103,G104,G115,G304,G703
 KUBERNETES ?= 1.30 1.31 1.32 1.33 1.34 1.35 1.36
 FROM ?= 1.35
+# What make test runs of test/: the main job on a real control plane, each provider, join, approval and reaper. Every other
+# test of test/ is make test-all's, so that CI, which runs both, runs each once (agent/makefile_test.go holds the lists).
+MAIN_PACKAGES := ./suite/attest ./suite/e2e ./suite/join ./suite/provider ./suite/services
+MAIN_TESTS := TestASG TestAttestedGrowth TestBurstIsOneCall TestClusterAPI TestExternalGRPC TestKillAtAnyMoment TestMagnum \
+	TestMetricsOfTheRunningAgent TestNodes TestNova TestPlugIn TestPublishedEverywhere TestReaperOverNova TestScaleDown TestServices \
+	TestShellWorkerAttests TestTheAgentExplainsItself TestTokenOfAGrowth TestTokenOfAServer TestWrongConfiguration
+empty :=
+MAIN := ^($(subst $(empty) ,|,$(strip $(MAIN_TESTS))))$$
+# The engine and the rules of the reaper start no goroutine (agent/makefile_test.go): the race detector would only make its drawn worlds slower.
+SEQUENTIAL := /(agent/(binpack|cluster|decision|fit|plan|replay)|nodecleaner/reaper)(/|$$)
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check house audit test race oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions kubelet-tables prices bench fuzz dist image clean e2e-page release e2e-release
+.PHONY: help build man generate check house audit test test-all oracle soak mutants chaos flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions kubelet-tables prices bench fuzz dist image clean e2e-page release e2e-release
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -55,11 +65,15 @@ audit: ## before a release, needs the internet: known vulnerabilities in what th
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.6.0 ./cmd/...
 	$(GO) run github.com/securego/gosec/v2/cmd/gosec@v2.26.1 -quiet -exclude=$(GOSEC_WITHOUT) -exclude-dir=test -exclude-dir=tools -exclude-dir=examples ./...
 
-test: ## everything that CI runs: the product under the race detector where cgo is (with fewer drawn worlds than make check), and all of test/ on a real control plane
+test: ## the product's tests, and of test/ what proves the main job on a real control plane: each provider, join, approval, reaper (12 minutes on two idle cores, 20 where nothing is built)
+	$(GO) test ./...
+	cd tools && $(GO) test ./...
+	cd test && $(GO) test -count=1 -p 3 -timeout 60m -run '$(MAIN)' $(MAIN_PACKAGES)
+
+test-all: ## what make test leaves out: the product under the race detector where cgo is, drawn worlds and days, storms, corpora, kube-scheduler's framework (20 minutes on two idle cores)
 	@if CGO_ENABLED=1 $(GO) env CC >/dev/null && command -v $$($(GO) env CC) >/dev/null; then \
-		CGO_ENABLED=1 $(GO) test -race -short -timeout 40m ./...; else echo "no C compiler: testing without the race detector"; $(GO) test -timeout 40m ./...; fi
-	cd tools && $(GO) test -timeout 40m ./...
-	cd test && $(GO) test -count=1 -p 3 -timeout 60m ./...
+		CGO_ENABLED=1 $(GO) test -race -short -timeout 40m $$($(GO) list ./... | grep -vE '$(SEQUENTIAL)'); else echo "no C compiler: no race detector"; fi
+	cd test && $(GO) test -count=1 -p 3 -timeout 60m -skip '$(MAIN)' ./...
 
 oracle: ## fit beside kube-scheduler's own framework: a million judgements on worlds from a seed, every broken rule caught, and 40 mixes with the real kube-scheduler (ORACLE_FLAGS="-seed 1 -judgements 5000000"; with -spread a third of all refusals is of spread)
 	cd test && $(GO) run ./cmd/oracle $(ORACLE_FLAGS)
@@ -73,15 +87,15 @@ soak: ## the tests that draw their worlds, by the clock, those of the engine SEE
 mutants: ## every check of csrsigner/rules, nodecleaner/reaper and of packages of the engine is broken, one at a time: its own tests, or the stories of agent/plan, must notice (MUTANTS_FLAGS="-package csrsigner/rules -v")
 	cd test && $(GO) run ./cmd/mutants $(MUTANTS_FLAGS)
 
-chaos: ## everything goes wrong at once, by the clock's seed, which is printed (AUTOSCALER_TEST_SEED draws one again): a million rounds of the reaper (ROUNDS; make check plays 6,000), 0 living Nodes deleted; then an hour of storms around two whole agents (STORMS=1h; make test plays one), nothing bought twice, no pod lost
+chaos: ## everything goes wrong at once, by the clock's seed, which is printed (AUTOSCALER_TEST_SEED draws one again): a million rounds of the reaper (ROUNDS; make check plays 6,000), 0 living Nodes deleted; then an hour of storms around two whole agents (STORMS=1h; make test-all plays one), nothing bought twice, no pod lost
 	AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_ROUNDS=$${ROUNDS:-1000000} AUTOSCALER_TEST_FARMS=$${FARMS:-90} $(GO) test -count=1 -v -timeout 4h -run 'TestChaos|TestHonestWorlds' ./nodecleaner/reaper
 	cd test && AUTOSCALER_TEST_SEED=$${AUTOSCALER_TEST_SEED:-0} AUTOSCALER_TEST_STORMS=$${STORMS:-1h} $(GO) test -count=1 -v -timeout 4h -run TestStorms ./suite/chaos
 
-flood: ## 10,000 certificate requests from one Node: another Node's is approved within two seconds, half of the honest ones within 500 ms, the agent's memory stays bounded (make test plays 2,000); and connections of one address and of fifty to the attested join: 50 machines join meanwhile (make test: 5)
+flood: ## 10,000 certificate requests from one Node: another Node's is approved within two seconds, half of the honest ones within 500 ms, the agent's memory stays bounded (make test-all plays 2,000); and connections of one address and of fifty to the attested join: 50 machines join meanwhile (make test-all: 5)
 	cd test && AUTOSCALER_TEST_FLOOD=10000 $(GO) test -count=1 -v -run TestCSR ./suite/services
 	cd test && AUTOSCALER_TEST_FLOOD_MACHINES=50 $(GO) test -count=1 -v -run TestFlood ./suite/attest
 
-outage: ## the API server stands still for three minutes and every Node is Unknown, with the reaper's own times: no live Node is deleted, the dead one goes (a quarter of an hour; make test plays it scaled)
+outage: ## the API server stands still for three minutes and every Node is Unknown, with the reaper's own times: no live Node is deleted, the dead one goes (a quarter of an hour; make test-all plays it scaled)
 	cd test && AUTOSCALER_TEST_PAUSE=$${AUTOSCALER_TEST_PAUSE:-3m} $(GO) test -count=1 -v -timeout 40m -run TestReaperOutage ./suite/services
 
 demo: ## the main job on this machine: a real control plane, an emulated cloud (PROVIDER, default asg), 300 pods, and back to nothing

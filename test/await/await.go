@@ -36,9 +36,9 @@ func Nil(t testing.TB, what string, try func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	p := begin()
+	p := Begin()
 	go func() {
-		for tick := time.NewTicker(time.Second); !p.over(); {
+		for tick := time.NewTicker(time.Second); !p.Over(Limit); {
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -63,12 +63,12 @@ func Nil(t testing.TB, what string, try func(context.Context) error) {
 // Empty waits until waiting names nothing that is still waited for.
 func Empty(t testing.TB, waiting func() string) {
 	t.Helper()
-	p := begin()
+	p := Begin()
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	for what := waiting(); what != ""; what = waiting() {
-		if p.over() {
-			t.Fatalf("waited %s in vain: %s", time.Since(p.began).Round(time.Second), what)
+		if p.Over(Limit) {
+			t.Fatalf("waited %s in vain: %s", p.Said(), what)
 		}
 		<-tick.C
 	}

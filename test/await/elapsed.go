@@ -1,24 +1,37 @@
 package await
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strconv"
 	"time"
 )
 
-// elapsed is the time that a wait has taken.
-type elapsed struct {
+// Elapsed is the time that a wait has taken.
+type Elapsed struct {
 	began   time.Time
 	stalled time.Duration
 }
 
-func begin() elapsed { return elapsed{time.Now(), stalled()} }
+// Begin begins a wait.
+func Begin() Elapsed { return Elapsed{time.Now(), stalled()} }
 
-// over tells that the wait is taken for a hang.
-func (e elapsed) over() bool {
+// Over tells that the wait is taken for a hang.
+func (e Elapsed) Over(limit time.Duration) bool {
 	wall := time.Since(e.began)
-	return wall > Limit && counted(wall, stalled()-e.stalled) > Limit
+	return wall > limit && counted(wall, stalled()-e.stalled) > limit
+}
+
+// Said is how long it waited, and that the host was too busy where it was.
+func (e Elapsed) Said() string { return said(time.Since(e.began), stalled()-e.stalled) }
+
+func said(wall, stalled time.Duration) string {
+	text := wall.Round(time.Second).String()
+	if stalled > wall/2 {
+		text += fmt.Sprintf(", of which processes waited for a processor %d %%: this host is too busy, try again when it has less to do", min(100, stalled*100/wall))
+	}
+	return text
 }
 
 // counted is the time that counts of a wait in which processes waited for a processor for so long.

@@ -22,4 +22,12 @@ func TestElapsed(t *testing.T) {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
+	for stalled, want := range map[time.Duration]string{
+		time.Minute:     "4m0s",
+		4 * time.Minute: "4m0s, of which processes waited for a processor 100 %: this host is too busy, try again when it has less to do",
+	} {
+		if got := said(4*time.Minute, stalled); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }

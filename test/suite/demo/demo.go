@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/machine"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 )
@@ -121,8 +122,20 @@ func Run(ctx context.Context, opts Options) (err error) {
 	return nil
 }
 
+// story is how long the demo takes once Kubernetes is built, on two idle cores.
+const story = "about two minutes"
+
 // setUp starts the control plane, the cloud and the agent.
 func (d *demo) setUp(ctx context.Context) (err error) {
+	first, err := controlplane.FirstBuild(ctx)
+	if err != nil {
+		return err
+	}
+	if first != "" {
+		d.screen.Step("the demo takes %s, and %s before that: Kubernetes and etcd are built, once", story, first)
+	} else {
+		d.screen.Step("the demo takes %s", story)
+	}
 	d.w, err = world.Start(ctx, world.Options{
 		Dir: d.dir, Progress: d.screen, Fast: true,
 		NodeMonitorGrace: 6 * time.Second, NodeLeaseSeconds: 8,

@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 )
 
 // sights keeps when things were first seen to happen, by this process's own clock:
@@ -202,10 +204,9 @@ func nodeReady(n *corev1.Node) bool {
 }
 
 // until waits until ok says so, asked after every change seen and each second; it
-// ends with an error that says what was last seen when the limit passes.
+// ends with an error that says what was last seen when the limit passes, and whether the host was too busy.
 func (s *sights) until(ctx context.Context, limit time.Duration, what string, ok func(count) bool, show func(count)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s: not within %s", what, limit))
-	defer cancel()
+	waited := await.Begin()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -214,9 +215,12 @@ func (s *sights) until(ctx context.Context, limit time.Duration, what string, ok
 		if ok(c) {
 			return nil
 		}
+		if waited.Over(limit) {
+			return fmt.Errorf("%s: not within %s; last seen: %+v", what, waited.Said(), c)
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w; last seen: %+v", context.Cause(ctx), c)
+			return fmt.Errorf("%s: %w", what, context.Cause(ctx))
 		case <-s.wake:
 		case <-tick.C:
 		}

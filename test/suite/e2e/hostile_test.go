@@ -17,7 +17,7 @@ import (
 
 // TestHostilePods: while a tenant has hundreds of pods that are as large as he can make them, the
 // agent's memory stays bounded, the pods are held by name, and another one's pods get their machine.
-// 1,500 of them took 645 MB (issue 41); AUTOSCALER_TEST_HOSTILE_PODS asks for more than make test plays.
+// 1,500 of them took 645 MB (issue 41); AUTOSCALER_TEST_HOSTILE_PODS asks for more than make test-all plays.
 //
 // With 5,000 of them honest pods run after 120 s on two cores. These seconds are kube-scheduler's: it has all hostile pods
 // in its queue and refuses the first honest one after 62.4 s; the agent buys 0.6 s later; the machines join within 3 s; and

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -122,6 +123,7 @@ type corpus struct {
 	seen    *watched
 	token   string // ID of the agent's join token
 	joined  int    // machines that join for real
+	flood   int    // how many requests make flood asks for, which also measures speed; 0: it does not run
 }
 
 // csrCase is a row with the Node that it got.
@@ -139,6 +141,12 @@ func newCorpus(t *testing.T) *corpus {
 	t.Helper()
 	start := time.Now()
 	c := &corpus{}
+	if text := os.Getenv("AUTOSCALER_TEST_FLOOD"); text != "" {
+		var err error
+		if c.flood, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("AUTOSCALER_TEST_FLOOD: %v", err)
+		}
+	}
 	built := make(chan error, 1)
 	c.binary = filepath.Join(t.TempDir(), "autoscaler-agent")
 	go func() { built <- world.BuildAgent(context.Background(), c.binary) }()

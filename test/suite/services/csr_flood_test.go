@@ -22,16 +22,12 @@ const floodDefault = 2000
 
 // testFlood lets one Node have thousands of requests pending: another Node's is approved all
 // the same, within two seconds where the flood is asked for (make flood; a speed is no part of
-// make test), and the agent's memory stays bounded. While the flood comes in, the API server
+// make test-all), and the agent's memory stays bounded. While the flood comes in, the API server
 // itself is what is slow.
 func (c *corpus) testFlood(t *testing.T) {
 	n, promised := floodDefault, await.Limit
-	if text := os.Getenv("AUTOSCALER_TEST_FLOOD"); text != "" {
-		promised = 2 * time.Second
-		var err error
-		if n, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
+	if c.flood > 0 {
+		n, promised = c.flood, 2*time.Second
 	}
 	author, others := c.spares(t, 1)[0], c.spares(t, 12)
 	a := author.kubelet()

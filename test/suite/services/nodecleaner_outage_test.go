@@ -13,7 +13,7 @@ import (
 // TestReaperOutage plays the API server's outage with the product's own times: it stands
 // still for AUTOSCALER_TEST_PAUSE (make outage: three minutes), every Node is Unknown when
 // it is back, and the reaper has its defaults (two sights a minute apart, a freeze of five
-// minutes). That takes a quarter of an hour, so that make test plays it scaled.
+// minutes). That takes a quarter of an hour, so that make test-all plays it scaled.
 func TestReaperOutage(t *testing.T) {
 	text := os.Getenv("AUTOSCALER_TEST_PAUSE")
 	if text == "" {
