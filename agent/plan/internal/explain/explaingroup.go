@@ -81,14 +81,7 @@ func (e *explainer) groupVerdicts(g *round.Group) []decision.Verdict {
 
 // shrinking lists everything that keeps all of the group's nodes.
 func (e *explainer) shrinking(i int, f *decision.GroupFacts) {
-	g := &e.down.Groups[i]
-	add := func(rule string, fails bool, bad, _ string) {
-		if fails {
-			f.NoShrink = append(f.NoShrink, decision.Verdict{Rule: rule, Why: bad})
-		}
-	}
-	add(decision.RuleAtMin, g.CorrectedTarget-g.Removing <= g.Min, fmt.Sprintf("at its minimum of %d", g.Min), "")
-	e.clusterHolds(g, add)
+	f.NoShrink = e.down.ScaleDown.KeepsAll(&e.down.Groups[i])
 	f.CanShrink = len(f.NoShrink) == 0
 }
 

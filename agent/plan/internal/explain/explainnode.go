@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
 )
@@ -111,134 +109,42 @@ func (e *explainer) drainOf(i int, f *decision.NodeFacts) {
 	}
 }
 
-// checks asks every condition for a node to go, with the engine's own functions.
+// checks are the conditions for a node to go, as scale-down asks them, and what keeps it from being replaced to save money.
 func (e *explainer) checks(i int, f *decision.NodeFacts) {
-	w := e.down.ScaleDown
-	n := &w.Nodes[i]
-	g := &w.Groups[n.Group]
-	add := func(rule string, fails bool, bad, good string) {
-		c := decision.Check{Rule: rule, OK: !fails, Why: good}
-		if fails {
-			c.Why = bad
-		}
-		f.Checks = append(f.Checks, c)
+	n := &e.down.Nodes[i]
+	f.Checks = e.down.ScaleDown.Checks(i)
+	if at := slices.IndexFunc(f.Checks, func(c decision.Check) bool { return c.Rule == decision.RuleUnneededFor }); at >= 0 {
+		f.Checks[at] = e.timer(n, f)
 	}
-	add(decision.RuleInstance, n.Instance.Phase != cluster.PhaseRunning || !n.Instance.Member, fmt.Sprintf("its instance %s is %q or no member of its group", n.Instance.ID, n.Instance.Phase), "its instance runs and is a member of its group")
-	if _, told := w.Next.Deleted[n.Instance.ID]; told {
-		add(decision.RuleInstance, true, "its instance was told to go", "")
+	e.savings(n, func(rule string, ok bool, why string) {
+		f.Checks = append(f.Checks, decision.Check{Rule: rule, OK: ok, Why: why})
+	})
+}
+
+// timer says since when the node could go, and when its time is over.
+func (e *explainer) timer(n *round.Node, f *decision.NodeFacts) decision.Check {
+	unready := n.Ready != cluster.StatusTrue
+	f.Since = e.end.Next.Unneeded[n.Name]
+	if f.Since.IsZero() && !unready {
+		return decision.Check{Rule: decision.RuleUnneededFor, Why: fmt.Sprintf("it is needed now; when it no longer is, it waits for %s", round.OrElse(e.end.Groups[n.Group].Options.ScaleDownUnneededTime, e.end.Policy.UnneededFor))}
 	}
-	add(decision.RuleOptOut, w.OptOutNow(n.Node) != "", w.OptOutNow(n.Node), "no annotation opts it out")
-	add(decision.RuleNotOurs, n.Unschedulable && !round.CordonedByUs(n.Node), "cordoned by somebody else", "nobody else has cordoned it")
-	add(decision.RuleInUse, n.InUse, "pods that are to come count on it", "no pod that is to come counts on it")
-	unready, blocked := n.Ready != cluster.StatusTrue, slices.Clone(f.Blockers)
-	replaced := replacement(w, i, add)
-	asked := scaledown.Requested(n.Node) || replaced
-	if unready && !w.Policy.ScaleDownUnready && !asked {
-		add(decision.RuleUnready, true, "it is not Ready, and such nodes are kept (AUTOSCALER_SCALING_SCALE_DOWN_UNREADY)", "")
+	f.MayGo = e.end.ScaleDown.MayGo(e.end.ByName[n.Name], f.Since)
+	words := "not needed since " + e.at(f.Since)
+	if unready {
+		words = "not Ready since " + e.at(f.UnreadyFrom)
 	}
-	load := fmt.Sprintf("utilisation %.0f%%, limit %.0f%%", f.Utilisation*100, f.Limit*100)
-	if scaledown.Requested(n.Node) {
-		load += "; somebody asked for it to go [" + decision.RuleRequested + "], so its load does not keep it"
-	}
-	add(decision.RuleBusy, !unready && !asked && f.Utilisation > f.Limit, load, load)
-	if cargo := w.DrainPlanOf(n); len(cargo.Completing) > 0 {
-		add(decision.RuleCompletion, true, fmt.Sprintf("%s on it run to their end", round.Pods(len(cargo.Completing))), "")
-		blocked = slices.DeleteFunc(blocked, func(b decision.Blocker) bool { return b.Name == scaledown.BlockerCompletion })
-	}
-	add(decision.RuleBlocked, len(blocked) > 0, fmt.Sprintf("%s may not be evicted", round.Pods(blockedPods(blocked))), "every pod on it may be evicted")
-	size := fmt.Sprintf("group %s has %d machines, minimum %d", g.ID, g.CorrectedTarget-g.Removing, g.Min)
-	add(decision.RuleAtMin, g.CorrectedTarget-g.Removing <= g.Min, size, size)
-	add(decision.RuleTotalsMin, growth.KeepsTotals(w.State, n) != "", growth.KeepsTotals(w.State, n), "the cluster has more than its least cores, memory and extended resources")
-	homeless := 0
-	for _, d := range f.Destinations {
-		if d.Could == 0 {
-			homeless++
-		}
-	}
-	move := w.Relocation(i, w.DrainPlanOf(n).Classes, !unready && !scaledown.Requested(n.Node))
-	together := homeless == 0 && move.Rule != ""
-	switch {
-	case together && (move.Rule != decision.RuleNoRoom || move.Lost):
-		add(move.Rule, true, move.Why, "")
-	case homeless > 0:
-		add(decision.RuleNoRoom, true, fmt.Sprintf("%d of %s have room nowhere else", homeless, round.Pods(len(f.Destinations))), "")
-	default:
-		add(decision.RuleNoRoom, together, "each of its pods has room elsewhere, but not all of them together", fmt.Sprintf("%s have room elsewhere", round.Pods(len(f.Destinations))))
-	}
-	if !replaced || scaledown.Requested(n.Node) {
-		e.timers(n, g, f, add)
-	}
-	e.clusterHolds(g, add)
-	e.savings(n, add)
+	return decision.Check{Rule: decision.RuleUnneededFor, OK: !e.end.Now.Before(f.MayGo), Why: words + ": its time is over at " + e.at(f.MayGo)}
 }
 
 // savings tells of a node that is kept from consolidation by a young pod, and of one that new pods keep away from.
-func (e *explainer) savings(n *round.Node, add func(rule string, fails bool, bad, good string)) {
+func (e *explainer) savings(n *round.Node, add func(rule string, ok bool, why string)) {
 	if w := e.end; w.Policy.Consolidates() && e.consolidation(n) == nil {
 		if pod, due := w.ScaleDown.Disruption.YoungPod(n); pod != "" {
-			add(decision.RuleConsolidate, true, fmt.Sprintf("cheaper machines do not replace it before %s: pod %s has run for less than an hour until then", e.at(due), pod), "")
+			add(decision.RuleConsolidate, false, fmt.Sprintf("cheaper machines do not replace it before %s: pod %s has run for less than an hour until then", e.at(due), pod))
 		}
 	}
 	if a := e.end.Next.Avoided; a != nil && !a.Since[n.Name].IsZero() {
-		add(decision.RuleSoft, false, "", "new pods keep away from it: its pods have had room on other nodes since "+e.at(a.Since[n.Name]))
-	}
-}
-
-// replacement tells why a node is to be replaced and what holds it, and whether it may go for that now.
-func replacement(w *scaledown.Planner, i int, add func(rule string, fails bool, bad, good string)) bool {
-	why := w.Disruption.Reason(i)
-	if why.Rule == "" {
-		return false
-	}
-	add(why.Rule, false, "", why.Why+": it is to be replaced")
-	held, words := w.Disruption.Hold(i, why)
-	add(cmp.Or(held, decision.RuleDisruption), held != "", words, "the disruption budgets let it go")
-	return held == ""
-}
-
-func blockedPods(list []decision.Blocker) int {
-	seen := map[cluster.PodKey]bool{}
-	for _, b := range list {
-		seen[b.Pod] = true
-	}
-	return len(seen)
-}
-
-// timers says since when the node could go, and when its time is over.
-func (e *explainer) timers(n *round.Node, g *round.Group, f *decision.NodeFacts, add func(rule string, fails bool, bad, good string)) {
-	since, runs := e.end.Next.Unneeded[n.Name]
-	c := scaledown.Candidate{Unready: n.Ready != cluster.StatusTrue}
-	if runs {
-		f.Since = since
-	}
-	if !runs && !c.Unready {
-		add(decision.RuleUnneededFor, true, fmt.Sprintf("it is needed now; when it no longer is, it waits for %s", round.OrElse(g.Options.ScaleDownUnneededTime, e.end.Policy.UnneededFor)), "")
-		return
-	}
-	f.MayGo, _ = e.end.ScaleDown.DueOf(&scaledown.Candidate{Node: e.end.ByName[n.Name], Unready: c.Unready}, &e.end.Groups[n.Group])
-	words := "not needed since " + e.at(since) + ": its time is over at " + e.at(f.MayGo)
-	if c.Unready {
-		words = "not Ready since " + e.at(f.UnreadyFrom) + ": its time is over at " + e.at(f.MayGo)
-	}
-	add(decision.RuleUnneededFor, e.end.Now.Before(f.MayGo), words, words)
-}
-
-// clusterHolds list the reasons that hold every node of the cluster or of the group.
-func (e *explainer) clusterHolds(g *round.Group, add func(rule string, fails bool, bad, good string)) {
-	if !e.end.Policy.ScaleDown {
-		add(decision.RuleCooldown, true, "scale-down is switched off (AUTOSCALER_SCALING_SCALE_DOWN)", "")
-	}
-	if e.end.Snapshot.Stale != "" {
-		add(decision.RuleStale, true, "the cluster's facts may be old: "+e.end.Snapshot.Stale, "")
-		return
-	}
-	if rule, why := e.down.ScaleDown.Cooldown(); rule != "" {
-		add(rule, true, why, "")
-	} else {
-		add(decision.RuleCooldown, false, "", "no pause after a scale-up or a failure")
-	}
-	if rule, why := e.down.ScaleDown.DeletionsFrozen(g); rule != "" {
-		add(rule, true, why, "")
+		add(decision.RuleSoft, true, "new pods keep away from it: its pods have had room on other nodes since "+e.at(a.Since[n.Name]))
 	}
 }
 

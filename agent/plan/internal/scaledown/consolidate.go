@@ -18,15 +18,14 @@ func (w *Planner) Consolidate() {
 
 // Removable tells a node that may go as far as it and its pods are concerned.
 func (w *Planner) Removable(i int) bool {
-	n := &w.Nodes[i]
-	c := Candidate{Node: i}
-	if rule, _ := w.notRemovable(n, &c); rule != "" && rule != decision.RuleBusy {
+	c := w.candidate(i)
+	if rule, _ := w.objection(ownChecks, &c); rule != "" && rule != decision.RuleBusy {
 		return false
 	}
-	if rule, _ := w.DeletionsFrozen(&w.Groups[n.Group]); rule != "" {
+	if rule, _ := w.DeletionsFrozen(w.groupOf(&c)); rule != "" {
 		return false
 	}
-	plan := w.DrainPlanOf(n)
+	plan := w.DrainPlanOf(&w.Nodes[i])
 	return len(plan.Blocked)+len(plan.Completing)+plan.Terminating == 0
 }
 

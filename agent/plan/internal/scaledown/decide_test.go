@@ -250,8 +250,8 @@ func TestInUse(t *testing.T) {
 		want   string
 		timers string
 	}{
-		{"of a drained node", drained, coming, "a 10m0s"},
-		{"of a drained node, and its time does not run", func(w *world) { drained(w); w.m.Unneeded = nil }, coming, ""},
+		{"of a drained node", drained, moved, "a 10m0s"},
+		{"of a drained node, and its time does not run", func(w *world) { drained(w); w.m.Unneeded = nil }, moved, ""},
 		{"of a drained node, and it is kept", func(w *world) { drained(w); w.keep("a") }, "D5 annotated autoscaler-agent/keep", ""},
 		{"a pod is to come", func(w *world) {
 			w.node("c").Pods = nil

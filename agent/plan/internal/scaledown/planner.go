@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/disruption"
@@ -27,6 +28,8 @@ type Planner struct {
 
 	cache    *Cache
 	removals removals
+	paused   bool // pause is known; see Cooldown
+	pause    decision.Refusal
 	allowed  map[string]bool // see allowedAtFirst
 	// applied is every node with what is on it and with the pending pods of this round's
 	// scale-up; nil: scale-up has not worked it out.

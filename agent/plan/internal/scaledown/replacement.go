@@ -19,41 +19,16 @@ type order struct {
 	atMin bool // that is all, and its pods may have room
 }
 
-func (c *Candidate) replaced() bool { return c.why.Rule != "" }
-
-// heldBack tells whether something keeps a node for now that is to be replaced, and says what.
-func (w *Planner) heldBack(c *Candidate) bool {
-	rule, why := w.Disruption.Hold(c.Node, c.why)
-	if rule != "" {
-		w.HeldWhy("node", string(w.Nodes[c.Node].Name), rule, why)
-	}
-	return rule != ""
-}
-
-// spared says what keeps a node that nothing needs and that may go otherwise: budgets, or the breaker.
-func (w *Planner) spared(c *Candidate) (rule, why string) {
-	if c.replaced() {
-		return "", "" // heldBack has asked
-	}
-	if why := w.Disruption.Breaker(c.Node); why != "" && !c.requested {
-		return decision.RuleBreaker, why
-	}
-	if why := w.Disruption.Full(c.Node, w.reasonOf(c)); why != "" {
-		return decision.RuleDisruption, why
-	}
-	return "", ""
-}
-
 // turnOf is the place of a node among those that are replaced, by reason; the others come after them.
-func (w *Planner) turnOf(c *Candidate) int {
+func (c *Candidate) turnOf() int {
 	if !c.replaced() {
 		return len(cluster.Reasons)
 	}
 	return slices.Index(cluster.Reasons, c.why.Name)
 }
 
-// reasonOf is the name by which budgets know why a node goes.
-func (w *Planner) reasonOf(c *Candidate) string {
+// reason is the name by which budgets know why a node goes.
+func (c *Candidate) reason() string {
 	switch {
 	case c.replaced():
 		return c.why.Name
@@ -69,13 +44,13 @@ func (w *Planner) order(c *Candidate, why string, atMin bool) {
 	w.Disruption.Add(c.Node)
 }
 
-// orderReplacements orders machines in place of nodes, unless rule says that nothing goes now. It costs podsFit for each
+// orderReplacements orders machines in place of nodes, unless nothing goes now. It costs podsFit for each
 // machine that is ordered.
-func (w *Planner) orderReplacements(rule, why string) {
+func (w *Planner) orderReplacements() {
 	for _, o := range w.orders {
 		n := &w.Nodes[o.node]
 		g := &w.Groups[n.Group]
-		rule, why := rule, why
+		rule, why := w.Cooldown()
 		holds := func() bool { return w.newMachineHolds(o.node) }
 		if o.atMin {
 			holds = nil
@@ -87,13 +62,13 @@ func (w *Planner) orderReplacements(rule, why string) {
 		case rule != "":
 			w.Held("node", string(n.Name), rule, "%s; it stays: %s", w.Disruption.Reason(o.node).Why, why)
 		case w.Disruption.Order(o.node, o.why, holds):
-			cargo := w.DrainPlanOf(n)
-			if limit, full := w.removals.full(&cargo, w.Policy); full {
-				w.Held("node", string(n.Name), decision.RuleBatch, "it waits: %d nodes go at once", limit)
+			c := &Candidate{Node: o.node, why: w.Disruption.Reason(o.node), util: w.Utilisation(n), drains: w.DrainPlanOf(n)}
+			if rule, why := batch.ask(w, c); rule != "" {
+				w.Held("node", string(n.Name), rule, "it waits: %s", why)
 				continue
 			}
-			w.removals.add(&cargo)
-			w.cordonNode(&Candidate{Node: o.node, why: w.Disruption.Reason(o.node), util: w.Utilisation(n)}, w.Disruption.Reason(o.node).Rule, round.Pods(cargo.Movable))
+			w.removals.add(&c.drains)
+			w.cordonNode(c)
 		}
 	}
 	w.Disruption.Grow()

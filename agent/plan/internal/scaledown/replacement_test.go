@@ -39,14 +39,13 @@ func TestSpared(t *testing.T) {
 
 // TestReasonOf: by which name budgets know why a node goes.
 func TestReasonOf(t *testing.T) {
-	w := idleNode().begin()
 	drifted := disruption.Reason{Rule: decision.RuleDrifted, Name: cluster.ReasonDrifted}
 	for want, c := range map[string]*Candidate{
 		cluster.ReasonIdle:      {},
 		cluster.ReasonRequested: {requested: true},
 		cluster.ReasonDrifted:   {requested: true, why: drifted},
 	} {
-		if got := w.reasonOf(c); got != want {
+		if got := c.reason(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/disruption"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -27,10 +25,39 @@ type Candidate struct {
 	waits     int               // 0: its timer runs already, 1: it would begin now
 	looked    int               // 0: the last round had no looks left for it
 	why       disruption.Reason // why it is replaced; zero: it is not
+	heldBy    decision.Refusal  // what holds back its replacement
 	turn      int               // among the nodes that are replaced; see turnOf
 	completes int               // 1: pods on it run to their end, so that it cannot go yet
 
-	late []round.ClassCount // see tentative
+	drains round.DrainPlan
+	late   []round.ClassCount // see tentative
+}
+
+// replaced tells that it goes to be replaced; asked, that it goes whether it is needed or not.
+func (c *Candidate) replaced() bool { return c.why.Rule != "" }
+func (c *Candidate) asked() bool    { return c.requested || c.replaced() }
+
+// keepsDomains tells that its pods give up no domain of their topology spread for its going.
+func (c *Candidate) keepsDomains() bool { return !c.Unready && !c.requested }
+
+func (w *Planner) groupOf(c *Candidate) *round.Group { return &w.Groups[w.Nodes[c.Node].Group] }
+
+// candidate is a node as the checks judge it. A node whose replacement is held back may be idle.
+func (w *Planner) candidate(i int) Candidate {
+	n := &w.Nodes[i]
+	c := Candidate{Node: i, Unready: n.Ready != cluster.StatusTrue, requested: Requested(n.Node), util: w.Utilisation(n), why: w.Disruption.Reason(i)}
+	if c.heldBy = w.heldBack(&c); c.heldBy.Rule != "" {
+		c.why = disruption.Reason{}
+	}
+	return c
+}
+
+// heldBack is what keeps a node for now that is to be replaced.
+func (w *Planner) heldBack(c *Candidate) (r decision.Refusal) {
+	if c.replaced() {
+		r.Rule, r.Why = w.Disruption.Hold(c.Node, c.why)
+	}
+	return r
 }
 
 // Decide finds the nodes whose pods could live elsewhere, keeps their timers and
@@ -44,66 +71,44 @@ func (w *Planner) Decide() {
 		w.Next.Unneeded = maps.Clone(w.Memory.Unneeded)
 		return
 	}
-	rule, why := w.Cooldown()
+	w.Cooldown() // before the round goes on to order machines
 	all := w.candidates()
 	defer w.tellRelocation()
 	for i := range all {
 		c := &all[i]
-		if c.replaced() && w.heldBack(c) { // the nodes before it may have used the budget up
+		name := string(w.Nodes[c.Node].Name)
+		if held := w.heldBack(c); held.Rule != "" { // the nodes before it may have used the budget up
+			w.HeldWhy("node", name, held.Rule, held.Why)
 			continue
 		}
-		cargo, unneeded := w.unneeded(c)
-		if !unneeded {
+		if !w.unneeded(c) {
 			continue
 		}
-		n := &w.Nodes[c.Node]
-		g := &w.Groups[n.Group]
-		name := string(n.Name)
-		due, because := w.DueOf(c, g)
-		if !w.Reached(due) {
-			w.WakeAt(due)
-			w.HeldWhy("node", name, decision.RuleUnneededFor, n.Facts.DueWords(due))
-			continue
-		}
-		if rule != "" && (rule != decision.RuleCooldown || !c.requested && !c.replaced()) {
+		switch rule, why := w.objection(roundChecks, c); rule {
+		case "":
+			w.removals.add(&c.drains)
+			w.cordonNode(c)
+		case decision.RuleUnneededFor:
+			w.HeldWhy("node", name, rule, why)
+		case decision.RuleBatch:
+			w.Held("node", name, rule, "not needed, and waits: %s", why)
+		default:
 			w.Held("node", name, rule, "not needed, and stays: %s", why)
-			continue
 		}
-		if r, y := w.spared(c); r != "" {
-			w.Held("node", name, r, "not needed, and stays: %s", y)
-			continue
-		}
-		if r, y := w.DeletionsFrozen(g); r != "" {
-			w.Held("node", name, r, "not needed, and stays: %s", y)
-			continue
-		}
-		if why := w.waitsInTurn(c); why != "" {
-			w.Held("node", name, decision.RuleBatch, "not needed, and waits: %s", why)
-			continue
-		}
-		if limit, full := w.removals.full(&cargo, w.Policy); full {
-			w.Held("node", name, decision.RuleBatch, "not needed, and waits: %d nodes go at once", limit)
-			continue
-		}
-		if why := w.uncertain(c); why != "" {
-			w.Held("node", name, decision.RuleBatch, "not needed, and waits: %s", why)
-			continue
-		}
-		w.removals.add(&cargo)
-		w.cordonNode(c, because, round.Pods(cargo.Movable))
 	}
-	w.orderReplacements(rule, why)
+	w.orderReplacements()
 }
 
 // cordonNode marks a node that goes.
-func (w *Planner) cordonNode(c *Candidate, rule, pods string) {
+func (w *Planner) cordonNode(c *Candidate) {
 	n := &w.Nodes[c.Node]
 	w.noteMarked(c)
 	w.noteGoing(c.Node)
 	w.Disruption.Add(c.Node)
 	w.Groups[n.Group].Shrinks = true
 	w.WakeAt(w.Now.Add(w.Policy.DelayAfterTaint))
-	words := fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, pods)
+	_, rule := w.DueOf(c)
+	words := fmt.Sprintf("utilisation %.0f%%, %s to move", c.util*100, round.Pods(c.drains.Movable))
 	if c.replaced() {
 		words = c.why.Why + "; " + words
 	}
@@ -111,22 +116,39 @@ func (w *Planner) cordonNode(c *Candidate, rule, pods string) {
 }
 
 // DueOf returns when a candidate may go, and by which rule.
-func (w *Planner) DueOf(c *Candidate, g *round.Group) (time.Time, string) {
-	n := &w.Nodes[c.Node]
+func (w *Planner) DueOf(c *Candidate) (time.Time, string) {
+	n, o := &w.Nodes[c.Node], &w.groupOf(c).Options
 	switch {
-	case Requested(n.Node):
+	case c.requested:
 		return w.Now, decision.RuleRequested
 	case c.replaced():
 		return w.Now, c.why.Rule
+	case c.Unready:
+		return w.Next.Unready[n.Name].Add(round.OrElse(o.ScaleDownUnreadyTime, w.Policy.UnreadyFor)), decision.RuleUnready
 	}
-	if c.Unready {
-		return w.Next.Unready[n.Name].Add(round.OrElse(g.Options.ScaleDownUnreadyTime, w.Policy.UnreadyFor)), decision.RuleUnready
-	}
-	return w.Next.Unneeded[n.Name].Add(round.OrElse(g.Options.ScaleDownUnneededTime, w.Policy.UnneededFor)), decision.RuleUnneeded
+	return c.since.Add(round.OrElse(o.ScaleDownUnneededTime, w.Policy.UnneededFor)), decision.RuleUnneeded
 }
 
-// Cooldown says why no node is marked in this round.
+// MayGo is when a node that has not been needed since a moment may go for that.
+func (w *Planner) MayGo(i int, since time.Time) time.Time {
+	c := Candidate{Node: i, Unready: w.Nodes[i].Ready != cluster.StatusTrue, requested: Requested(w.Nodes[i].Node), since: since}
+	due, _ := w.DueOf(&c)
+	return due
+}
+
+// Cooldown says why no node is marked in this round. It is worked out when it is first asked for, and costs N.
 func (w *Planner) Cooldown() (rule, why string) {
+	if !w.paused {
+		w.paused = true
+		w.pause.Rule, w.pause.Why = w.cooldown()
+	}
+	return w.pause.Rule, w.pause.Why
+}
+
+func (w *Planner) cooldown() (rule, why string) {
+	if !w.Policy.ScaleDown {
+		return decision.RuleCooldown, "scale-down is switched off (AUTOSCALER_SCALING_SCALE_DOWN)"
+	}
 	var added time.Time
 	for i := range w.Nodes {
 		if n := &w.Nodes[i]; n.Group >= 0 {
@@ -165,11 +187,11 @@ func (w *Planner) candidates() []Candidate {
 			}
 			continue
 		}
-		c := Candidate{Node: i, Unready: n.Ready != cluster.StatusTrue, requested: Requested(n.Node)}
-		if c.why = w.Disruption.Reason(i); c.replaced() && w.heldBack(&c) {
-			c.why = disruption.Reason{} // it may be idle
+		c := w.candidate(i)
+		if c.heldBy.Rule != "" {
+			w.HeldWhy("node", string(n.Name), c.heldBy.Rule, c.heldBy.Why)
 		}
-		if rule, why := w.notRemovable(n, &c); rule != "" {
+		if rule, why := w.objection(ownChecks, &c); rule != "" {
 			w.HeldWhy("node", string(n.Name), rule, why)
 			if since, runs := w.Memory.Unneeded[n.Name]; runs && rule == decision.RuleInUse && n.OnlyRelocated {
 				// The scheduler may put the moved pods elsewhere; if it does not, the
@@ -179,7 +201,7 @@ func (w *Planner) candidates() []Candidate {
 			continue
 		}
 		plan := w.podsToDrain(n)
-		c.nonEmpty, c.completes, c.turn = min(plan.Movable, 1), min(len(plan.Completing), 1), w.turnOf(&c)
+		c.nonEmpty, c.completes, c.turn = min(plan.Movable, 1), min(len(plan.Completing), 1), c.turnOf()
 		c.since = w.Memory.Unneeded[n.Name]
 		if c.since.IsZero() { // after the others, also those whose timer began in this moment: time alone changes no order
 			c.since, c.waits = w.Now, 1
@@ -202,113 +224,67 @@ func compareCandidates(a, b Candidate) int {
 		a.since.Compare(b.since), cmp.Compare(a.util, b.util), a.Node-b.Node)
 }
 
-// notRemovable says why a node is no candidate.
-func (w *Planner) notRemovable(n *round.Node, c *Candidate) (rule, why string) {
-	if n.Instance.Phase != cluster.PhaseRunning || !n.Instance.Member {
-		return decision.RuleInstance, fmt.Sprintf("its instance %s is %q or no member of its group", n.Instance.ID, n.Instance.Phase)
-	}
-	if _, told := w.Next.Deleted[n.Instance.ID]; told {
-		return decision.RuleInstance, "its instance was told to go"
-	}
-	if why := w.OptOutNow(n.Node); why != "" {
-		return decision.RuleOptOut, why
-	}
-	if c.Unready && !c.requested && !c.replaced() && !w.Policy.ScaleDownUnready {
-		return decision.RuleUnready, "it is not Ready, and such nodes are kept (AUTOSCALER_SCALING_SCALE_DOWN_UNREADY)"
-	}
-	if n.Unschedulable && !n.Facts.CordonedByUs {
-		return decision.RuleNotOurs, "cordoned by somebody else"
-	}
-	if n.InUse {
-		return decision.RuleInUse, "pods that are to come count on it"
-	}
-	if !c.requested && !c.replaced() {
-		if why := w.Disruption.StaysForHalt(n); why != "" {
-			return decision.RuleHalted, why
-		}
-		if why := w.Disruption.StaysFor(c.Node); why != "" {
-			return decision.RuleInUse, why
-		}
-	}
-	c.util = w.Utilisation(n)
-	limit := w.Threshold(n)
-	if !c.Unready && c.util > limit && !c.requested && !c.replaced() {
-		return decision.RuleBusy, w.cache.busyWords(c.util, limit)
-	}
-	return "", ""
-}
-
 // unneeded tells whether a candidate's pods have room elsewhere, beside those of the
-// candidates before it, and then keeps its timer. It returns what there is to drain.
-func (w *Planner) unneeded(c *Candidate) (found round.DrainPlan, ok bool) {
+// candidates before it, and then keeps its timer. It notes what there is to drain.
+func (w *Planner) unneeded(c *Candidate) bool {
 	n := &w.Nodes[c.Node]
-	g := &w.Groups[n.Group]
 	name := string(n.Name)
-	found = w.DrainPlanOf(n) // budgets may have been used up by the candidates before it
+	_, runs := w.Memory.Unneeded[n.Name]
+	c.drains = w.DrainPlanOf(n) // budgets may have been used up by the candidates before it
+	rule, why := w.objection(moveChecks, c)
 	switch {
-	case len(found.Blocked) > 0 && !(c.replaced() && w.Disruption.Forces() && len(found.Hard) == 0):
-		w.Held("node", name, decision.RuleBlocked, "%s", strings.Join(found.Blocked, "; "))
-		w.keepTimer(c, &found)
-		return found, false
-	case n.InUse:
-		w.Held("node", name, decision.RuleInUse, "pods of another node that goes count on it")
-		if _, runs := w.Memory.Unneeded[n.Name]; runs {
+	case rule == decision.RuleCompletion:
+		w.awaitCompletion(c, why)
+		return false
+	case c.replaced() && (rule == decision.RuleAtMin || rule == decision.RuleTotalsMin) && len(c.drains.Completing) == 0:
+		w.order(c, why, true)
+		return false
+	case rule != "":
+		w.HeldWhy("node", name, rule, why)
+		if rule == decision.RuleInUse && runs || rule == decision.RuleBlocked && w.budgetAlone(c, runs) {
 			round.Set(&w.Next.Unneeded, n.Name, c.since)
 		}
-		return found, false
-	case c.replaced() && (g.CorrectedTarget-g.Removing <= g.Min || growth.KeepsTotals(w.State, n) != "") && len(found.Completing) == 0:
-		w.order(c, cmp.Or(growth.KeepsTotals(w.State, n), fmt.Sprintf("the group is at its minimum of %d", g.Min)), true)
-		return found, false
-	case g.CorrectedTarget-g.Removing <= g.Min:
-		w.Held("node", name, decision.RuleAtMin, "the group is at its minimum of %d", g.Min)
-		return found, false
-	case growth.KeepsTotals(w.State, n) != "":
-		w.Held("node", name, decision.RuleTotalsMin, "%s", growth.KeepsTotals(w.State, n))
-		return found, false
+		return false
 	}
-	if len(found.Completing) > 0 && !Requested(n.Node) {
-		w.awaitCompletion(c, &found)
-		return found, false
-	}
-	r := w.relocate(c.Node, found.Classes, !c.Unready && !Requested(n.Node))
-	if r.Rule != "" && w.spent() {
+	r := w.relocate(c.Node, c.drains.Classes, c.keepsDomains())
+	switch {
+	case r.Rule == "":
+	case w.spent():
 		w.HeldWhy("node", name, decision.RuleNoRoom, "not looked at: this round has looked for room for enough pods, and the next one begins with this node")
 		w.Next.Unlooked = append(w.Next.Unlooked, n.Name)
-		if _, runs := w.Memory.Unneeded[n.Name]; runs {
+		if runs {
 			round.Set(&w.Next.Unneeded, n.Name, c.since)
 		}
-		return found, false
-	}
-	if r.Rule == decision.RuleNoRoom && c.replaced() {
+		return false
+	case r.Rule == decision.RuleNoRoom && c.replaced():
 		w.order(c, r.Why, false)
-		return found, false
-	}
-	if r.Rule != "" {
+		return false
+	default:
 		w.HeldWhy("node", name, r.Rule, r.Why)
-		return found, false
+		return false
 	}
 	c.late = r.late
 	n.Removing = true
-	g.Removing++
+	w.groupOf(c).Removing++
 	w.CountRemoval(n)
-	for _, pod := range found.Budgeted {
+	for _, pod := range c.drains.Budgeted {
 		w.spend(pod)
 	}
 	round.Set(&w.Next.Unneeded, n.Name, c.since)
-	return found, true
+	return true
 }
 
 // awaitCompletion lets the time of a node run that would go, if pods on it did not run to their end: it goes when they
 // have ended. Until then it takes pods as before (its soft taint lets kube-scheduler prefer others), and no other node counts
 // on its going.
-func (w *Planner) awaitCompletion(c *Candidate, found *round.DrainPlan) {
+func (w *Planner) awaitCompletion(c *Candidate, why string) {
 	n := &w.Nodes[c.Node]
-	if r := w.Relocation(c.Node, found.Classes, !c.Unready); r.Rule != "" && !w.spent() {
+	if r := w.Relocation(c.Node, c.drains.Classes, !c.Unready); r.Rule != "" && !w.spent() {
 		w.HeldWhy("node", string(n.Name), r.Rule, r.Why)
 		return
 	}
 	round.Set(&w.Next.Unneeded, n.Name, c.since)
-	w.Held("node", string(n.Name), decision.RuleCompletion, "not needed, and waits: %s", completionWords(found.Completing))
+	w.Held("node", string(n.Name), decision.RuleCompletion, "not needed, and waits: %s", why)
 }
 
 // noteMarked notes a node that is marked in this round, and whose pods wait for its Node object.
@@ -320,24 +296,17 @@ func (w *Planner) noteMarked(c *Candidate) {
 	}
 }
 
-// keepTimer lets the time of a node run on that only a budget keeps: one that the
+// budgetAlone tells a node whose time runs on because only a budget keeps it: one that the
 // candidates before it have used up in this round, or that is used up for now. Else
 // twenty nodes under a budget of one would go one unneeded time after the other. A
 // budget that never allowed anything starts no timer.
-func (w *Planner) keepTimer(c *Candidate, found *round.DrainPlan) {
-	n := &w.Nodes[c.Node]
-	if len(found.Hard) > 0 {
-		return
-	}
-	_, runs := w.Memory.Unneeded[n.Name]
-	for _, pod := range found.Budgeted {
+func (w *Planner) budgetAlone(c *Candidate, runs bool) bool {
+	for _, pod := range c.drains.Budgeted {
 		for _, b := range pod.Budgets {
 			runs = runs || w.Budget[b] < 1 && w.allowedAtFirst(b)
 		}
 	}
-	if runs && (w.CanRelocate(c.Node, found.Classes) || w.spent()) {
-		round.Set(&w.Next.Unneeded, n.Name, c.since)
-	}
+	return len(c.drains.Hard) == 0 && runs && (w.CanRelocate(c.Node, c.drains.Classes) || w.spent())
 }
 
 // allowedAtFirst tells whether a budget allowed anything when the round began.

@@ -49,8 +49,8 @@ func (w *Planner) calledOff(i int, g *round.Group) string {
 		return w.OptOutNow(n.Node)
 	case by == decision.RuleRequested && !Requested(n.Node):
 		return "the annotation " + cluster.AnnotationRequested + " is gone"
-	case g.CorrectedTarget-g.Removing <= g.Min:
-		return fmt.Sprintf("the group is at its minimum of %d", g.Min)
+	case atMinimum(g) != "":
+		return atMinimum(g)
 	}
 	return ""
 }
