@@ -99,7 +99,6 @@ outage: ## the API server stands still for three minutes and every Node is Unkno
 	cd test && AUTOSCALER_TEST_PAUSE=$${AUTOSCALER_TEST_PAUSE:-3m} $(GO) test -count=1 -v -timeout 40m -run TestReaperOutage ./suite/services
 
 demo: ## the main job on this machine: a real control plane, an emulated cloud (PROVIDER, default asg), 300 pods, and back to nothing
-	@echo "make demo takes about two minutes; where nothing is built, two idle cores build for ten minutes before"
 	cd test && $(GO) run ./cmd/demo --provider $(PROVIDER) $(DEMO_FLAGS)
 
 e2e-openstack: ## providers nova and magnum against real Keystone, Placement, Glance, Nova, Neutron, Cinder and Magnum from Debian's packages (installs them, as root; 13 minutes on two idle cores, and 4 to install)
@@ -180,7 +179,7 @@ dist: ## static binaries for linux/amd64 and linux/arm64, and of each a deb, an 
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o dist/autoscaler-agent-linux-arm64 ./cmd/autoscaler-agent
 	$(GO) run -trimpath -tags man -ldflags '$(LDFLAGS)' ./cmd/autoscaler-agent man dist/man
 	for shell in bash zsh fish; do dist/autoscaler-agent-linux-$$($(GO) env GOARCH) completion $$shell > dist/completion/$$shell || exit 1; done
-	cp units/autoscaler-agent.service units/autoscaler-agent-renew.service units/autoscaler-agent-renew.timer units/agent.env.example units/groups.yaml.example units/rbac.yaml units/rbac-open-join.yaml units/rbac-clusterapi.yaml units/admission-policy.yaml LICENSE dist/
+	cp units/autoscaler-agent.service units/autoscaler-agent-renew.service units/autoscaler-agent-renew.timer units/agent.env.example units/groups.yaml.example units/rbac.yaml units/rbac-open-join.yaml units/rbac-clusterapi.yaml units/rbac-capacity.yaml units/admission-policy.yaml LICENSE dist/
 	cd tools && $(GO) run ./dist -version '$(VERSION)' -date '$(DATE)'
 	ls -l dist
 

@@ -25,6 +25,7 @@ var foreign = map[string]string{
 	"admission plug-ins of the API server":           `LimitRanger PodNodeSelector PodTolerationRestriction ExtendedResourceToleration DefaultTolerationSeconds`,
 	"fields and words of Kubernetes' API":            `schedulingGates disruptionsAllowed nodeSelectorTerm matchExpressions matchExpression matchField ownerReference mismatchLabelKeys topologySpreadConstraint declaredFeatures envFrom resizePolicy volumeMounts workingDir volumeDevices securityContext configMap downwardAPI allocatedResources managedFields dnsConfig ephemeralContainers hostAliases imagePullSecrets qosClass volumeName VolumeAttributesClass WaitForFirstConsumer IfNotPresent expirationSeconds`,
 	"Cluster Autoscaler":                             `PodLongTerminatingExtraThreshold UnremovableReason IncreaseSize DeleteNodes`,
+	"Kueue and Cluster Autoscaler":                   `ProvisioningRequests`,
 	"Cluster API":                                    `MachineSets ClusterClass`,
 	"systemd":                                        `MemoryHigh WatchdogSec RestartPreventExitStatus StateDirectory`,
 	"X.509 and PKCS #10":                             `CertificationRequest CertificationRequestInfo SubjectPublicKeyInfo`,

@@ -2,12 +2,14 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/capacity"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -42,6 +44,8 @@ type scaler struct {
 	mayAct    func() (bool, string)
 	console   nojoin.Console // nil: not read
 	known     func(*cluster.Snapshot, string) nojoin.Known
+	buffers   *capacity.Buffers
+	requested *capacity.Requests
 	file      statefile.File
 	recorder  *flight.Recorder
 	store     flight.Store
@@ -95,6 +99,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.mu.Lock()
 	before := s.memory
 	s.mu.Unlock()
+	s.requested.Look(&snapshot)
 	policy := s.policy(snapshot.Now)
 	start := time.Now()
 	s.engine.Entered = took.Phase
@@ -115,6 +120,9 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.mu.Lock()
 	s.memory, s.last, s.lastAt = memory, p, snapshot.Now
 	s.mu.Unlock()
+	if may && !s.cfg.DryRun {
+		s.judge(snapshot, before, policy)
+	}
 	if s.engine.Cached() && may == s.could {
 		s.still(&snapshot, p, memory, policy, may)
 		return s.untilWake(next, p) // all has been said, counted and written down
@@ -135,6 +143,8 @@ func (s *scaler) round(ctx context.Context) time.Time {
 		next = earliest(next, time.Now().Add(standby))
 	}
 	if may && !s.cfg.DryRun {
+		s.buffers.Decided(p.Held)
+		s.requested.Decided(p.Held)
 		s.events.Held(&snapshot, p, memory)
 		s.page.Round(&snapshot, p, memory, policy, print)
 	} else {
@@ -145,6 +155,25 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	<-saved
 	s.record(snapshot, before, policy, p, memory, print)
 	return s.untilWake(next, p)
+}
+
+// judge decides, and carries nothing out, whether one ProvisioningRequest has room whole. It costs one more decision while a
+// request is open, at most one in ten seconds for each.
+func (s *scaler) judge(snapshot cluster.Snapshot, memory decision.Memory, policy decision.Policy) {
+	ask, open := s.requested.Open(snapshot.Now)
+	if !open {
+		return
+	}
+	policy.Headroom = slices.Concat(policy.Headroom, ask.Rooms)
+	if !ask.Grows {
+		snapshot.Groups = slices.Clone(snapshot.Groups)
+		for i := range snapshot.Groups {
+			g := &snapshot.Groups[i]
+			g.Max = min(g.Max, g.Target)
+		}
+	}
+	p, _ := plan.Decide(snapshot, memory, policy)
+	s.requested.Judged(ask, snapshot.Now, p.Held)
 }
 
 // act carries the plan out and hands on what became of it; it tells whether anything

@@ -6,16 +6,19 @@ import (
 	"crypto/rand"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/sirupsen/logrus"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/capacity"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
@@ -81,7 +84,9 @@ type app struct {
 	tokens       *bootstrap.Pool        // of single machines; nil: bootstrap is switched off
 	server       atomic.Pointer[string] // the API server's version, once it is known
 	settings     *groups.Live
-	priorities   *priorities.Watch  // nil: no expander asks for them
+	priorities   *priorities.Watch // nil: no expander asks for them
+	buffers      *capacity.Buffers
+	requested    *capacity.Requests
 	signer       *csrsigner.Service // nil: switched off
 	attest       *attest.Server     // nil: switched off
 	serviceNames []string
@@ -174,6 +179,9 @@ func wire(ctx context.Context, cfg config.Config, log *logrus.Entry) (*app, erro
 	if err := a.wireSettings(); err != nil {
 		return nil, err
 	}
+	if err := a.wireCapacity(); err != nil {
+		return nil, err
+	}
 	a.wireScaler(cloud)
 	if cfg.CSR.Enabled {
 		if a.signer, err = a.newSigner(); err != nil {
@@ -214,10 +222,30 @@ func (a *app) wireSettings() (err error) {
 	return err
 }
 
+// wireCapacity makes the followers of CapacityBuffers and ProvisioningRequests. An agent that decides only to tell writes no status.
+func (a *app) wireCapacity() error {
+	client, err := dynamic.NewForConfig(a.rest)
+	if err != nil {
+		return err
+	}
+	deps := capacity.Deps{
+		Client: a.client, Dynamic: client, Informers: a.informers, Schedulers: a.cfg.Observe.Schedulers, Log: a.entry("capacity"),
+		Wake: func() { a.observer.Wake(observe.Soon) },
+		MayAct: func() (bool, string) {
+			if a.cfg.Scaler.DryRun {
+				return false, "dry run"
+			}
+			return a.leadership.MayAct()
+		},
+	}
+	a.buffers, a.requested = capacity.NewBuffers(deps), capacity.NewRequests(deps)
+	return nil
+}
+
 // policy is the configured one with what can change at run time.
 func (a *app) policy(now time.Time) decision.Policy {
 	p := a.cfg.Scaling
-	p.Headroom = a.settings.Headroom(now)
+	p.Headroom = slices.Concat(a.settings.Headroom(now), a.buffers.Headroom(), a.requested.Headroom())
 	p.Priorities, p.PrioritiesFault = a.priorities.Current()
 	a.rollouts.Fill(&p)
 	return p
@@ -259,6 +287,7 @@ func (a *app) wireScaler(cloud provider.Provider) {
 	a.scaler = &scaler{
 		cfg: a.cfg.Scaler, policy: a.policy, decided: a.rollouts.Decided, observer: a.observer, inventory: a.inventory, mayAct: a.leadership.MayAct, console: a.console, known: a.known,
 		executor: &act.Executor{Client: a.client, Cloud: cloud, Recorder: a.recorder, Log: log, MayAct: a.leadership.MayAct, Until: a.leadership.ActUntil},
+		buffers:  a.buffers, requested: a.requested,
 		file:     statefile.In(a.cfg.StateDir),
 		recorder: flight.New(flightBudget), store: flight.Store{Dir: filepath.Join(a.cfg.StateDir, "flight"), Files: flightFiles, Bytes: flightBytes},
 		metrics: a.metrics, history: &history.History{}, days: statefile.HistoryIn(a.cfg.StateDir), log: log, heldLog: report.HeldLog{Log: log}, events: report.Events{Recorder: a.recorder},
@@ -317,7 +346,8 @@ func (a *app) statusLine() *statusline.Line {
 func (a *app) services() []supervise.Service {
 	var list []supervise.Service
 	if a.cfg.Scaler.Enabled {
-		list = append(list, supervise.Service{Name: "scaler", Budget: 2*a.cfg.Scaler.Idle + 2*time.Minute, Run: a.scaler.Run})
+		list = append(list, supervise.Service{Name: "scaler", Budget: 2*a.cfg.Scaler.Idle + 2*time.Minute, Run: a.scaler.Run},
+			supervise.Service{Name: "buffers", Budget: 2 * time.Minute, Run: a.buffers.Run}, supervise.Service{Name: "requests", Budget: 2 * time.Minute, Run: a.requested.Run})
 		if a.scaler.page != nil {
 			list = append(list, supervise.Service{Name: "status", Budget: 2 * time.Minute, Run: a.scaler.page.Run})
 		}

@@ -24,8 +24,10 @@ const (
 	AnnotationSafeToEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 	AnnotationSafeVolumes  = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 	AnnotationScaleUpDelay = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
-	AnnotationEvictDaemon  = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
-	AnnotationDaemonPod    = "cluster-autoscaler.kubernetes.io/daemonset-pod"
+	// AnnotationRequest names the ProvisioningRequest whose room a pod takes; it is Cluster Autoscaler's.
+	AnnotationRequest     = "autoscaling.x-k8s.io/consume-provisioning-request"
+	AnnotationEvictDaemon = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
+	AnnotationDaemonPod   = "cluster-autoscaler.kubernetes.io/daemonset-pod"
 
 	LabelControlPlane       = "node-role.kubernetes.io/control-plane"
 	LabelControlPlaneLegacy = "node-role.kubernetes.io/master"
@@ -91,6 +93,7 @@ var Marks = []Mark{
 	{AnnotationSafeVolumes, "annotation of a Pod", "reads", "an operator", "the local volumes that do not block the drain, with commas between; blanks do not count", "D6"},
 	{AnnotationDoNotDisrupt, "annotation of a Pod", "reads", "an operator", "true: the pod blocks the drain of its node; with a time, for that long after its creation", "D6"},
 	{AnnotationScaleUpDelay, "annotation of a Pod", "reads", "an operator", "no machine is bought for the pod until it is that old", "U15"},
+	{AnnotationRequest, "annotation of a Pod", "reads", "a controller of jobs, such as Kueue", "the pod takes the room that is kept for the ProvisioningRequest of that name", "U23"},
 	{AnnotationEvictDaemon, "annotation of a Pod", "reads", "an operator", "true: the pod of a DaemonSet is told to go before its node goes; any other value: it is not", ""},
 	{AnnotationDaemonPod, "annotation of a Pod", "reads", "a controller", "true: the pod counts as one of a DaemonSet: it brings no machine, and its node goes with it", ""},
 }

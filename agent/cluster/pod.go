@@ -174,6 +174,8 @@ type PodWishes struct {
 	// Daemon is cluster-autoscaler.kubernetes.io/daemonset-pod: "true": another controller makes the pod as a
 	// DaemonSet would, one for each node.
 	Daemon bool `json:"daemon,omitempty"`
+	// Request is the name of the ProvisioningRequest whose room the pod takes.
+	Request string `json:"request,omitempty"`
 }
 
 // PodTrouble is what the kubelet tells of a pod that is not Ready, or of which containers do not run, or have not run on.

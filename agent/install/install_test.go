@@ -82,7 +82,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 
 // TestManifests: every object of the compiled-in manifests has an address.
 func TestManifests(t *testing.T) {
-	list, err := manifests("admission-policy.yaml", "rbac.yaml", "rbac-open-join.yaml", "rbac-clusterapi.yaml")
+	list, err := manifests("admission-policy.yaml", "rbac.yaml", "rbac-open-join.yaml", "rbac-clusterapi.yaml", "rbac-capacity.yaml")
 	if err != nil || len(list) < 20 {
 		t.Fatalf("%d objects, %v", len(list), err)
 	}

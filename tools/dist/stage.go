@@ -33,6 +33,7 @@ func (b *build) lay(stage, arch string) error {
 		{"units/rbac.yaml", share + "rbac.yaml", 0o644},
 		{"units/rbac-open-join.yaml", share + "rbac-open-join.yaml", 0o644},
 		{"units/rbac-clusterapi.yaml", share + "rbac-clusterapi.yaml", 0o644},
+		{"units/rbac-capacity.yaml", share + "rbac-capacity.yaml", 0o644},
 		{"LICENSE", "usr/share/doc/autoscaler-agent/copyright", 0o644},
 		{"agent/page/uplot/LICENSE", "usr/share/doc/autoscaler-agent/copyright.uPlot", 0o644},
 		{"README.md", "usr/share/doc/autoscaler-agent/README.md", 0o644},

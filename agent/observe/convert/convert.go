@@ -23,7 +23,7 @@ import (
 // keptAnnotations are the annotations that a decision may depend on; all others are
 // dropped before an object enters the cache.
 var keptAnnotations = []string{
-	cluster.AnnotationSafeToEvict, cluster.AnnotationSafeVolumes, cluster.AnnotationDoNotDisrupt, cluster.AnnotationScaleUpDelay, cluster.AnnotationEvictDaemon, cluster.AnnotationDaemonPod,
+	cluster.AnnotationSafeToEvict, cluster.AnnotationSafeVolumes, cluster.AnnotationDoNotDisrupt, cluster.AnnotationScaleUpDelay, cluster.AnnotationEvictDaemon, cluster.AnnotationDaemonPod, cluster.AnnotationRequest,
 	cluster.AnnotationNoScaleDown, cluster.AnnotationCordoned, cluster.AnnotationKeep,
 	corev1.MirrorPodAnnotationKey,
 }
@@ -50,7 +50,7 @@ func podWishes(a map[string]string) *cluster.PodWishes {
 		}
 		return max(d, 0)
 	}
-	w := cluster.PodWishes{ScaleUpDelay: after(cluster.AnnotationScaleUpDelay), KeepFor: after(cluster.AnnotationDoNotDisrupt), EvictDaemon: clip(a[cluster.AnnotationEvictDaemon]), Daemon: a[cluster.AnnotationDaemonPod] == "true"}
+	w := cluster.PodWishes{ScaleUpDelay: after(cluster.AnnotationScaleUpDelay), KeepFor: after(cluster.AnnotationDoNotDisrupt), EvictDaemon: clip(a[cluster.AnnotationEvictDaemon]), Daemon: a[cluster.AnnotationDaemonPod] == "true", Request: clip(a[cluster.AnnotationRequest])}
 	if w == (cluster.PodWishes{}) {
 		return nil
 	}

@@ -1,0 +1,338 @@
+package capacity
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+)
+
+// The classes, conditions and reasons of Cluster Autoscaler, as Kueue reads them.
+const (
+	checkCapacity = "check-capacity.autoscaling.x-k8s.io"
+	atomicScaleUp = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+
+	accepted    = "Accepted"
+	provisioned = "Provisioned"
+	failed      = "Failed"
+	expired     = "BookingExpired"
+	revoked     = "CapacityRevoked"
+)
+
+const (
+	// booked is how long room is kept for a request that is provisioned (Cluster Autoscaler's time).
+	booked = 10 * time.Minute
+	// judgeAgain is the time between two judgements of a request that has found no room.
+	judgeAgain = 10 * time.Second
+)
+
+// request is a ProvisioningRequest.
+type request struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		PodSets []struct {
+			PodTemplateRef localRef `json:"podTemplateRef"`
+			Count          int32    `json:"count"`
+		} `json:"podSets"`
+		ProvisioningClassName string            `json:"provisioningClassName"`
+		Parameters            map[string]string `json:"parameters"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+func (r *request) key() string { return r.Metadata.Namespace + "/" + r.Metadata.Name }
+
+// order is by age, and by name among equals.
+func (r *request) order() (string, bool) {
+	known := r.Spec.ProvisioningClassName == checkCapacity || r.Spec.ProvisioningClassName == atomicScaleUp
+	return r.Metadata.CreationTimestamp.UTC().Format(time.RFC3339) + " " + r.key(), known && !r.is(failed) && !r.is(expired) && !r.is(revoked)
+}
+
+func (r *request) is(condition string) bool {
+	return meta.IsStatusConditionTrue(r.Status.Conditions, condition)
+}
+
+// validUntil is when an open request fails; zero: never.
+func (r *request) validUntil() time.Time {
+	seconds, err := strconv.ParseUint(r.Spec.Parameters["ValidUntilSeconds"], 10, 31)
+	if err != nil || r.is(provisioned) {
+		return time.Time{}
+	}
+	return r.Metadata.CreationTimestamp.Add(time.Duration(seconds) * time.Second)
+}
+
+// Ask is a request that is to be judged: whether the cluster has room for all its pieces, with machines that may be bought where it Grows.
+type Ask struct {
+	Name   string // of its headroom: "provisioningrequest NAMESPACE/NAME"
+	Rooms  []cluster.Headroom
+	Grows  bool
+	id     types.UID
+	judged time.Time
+	found  bool
+	why    string
+}
+
+// Requests follows the ProvisioningRequests of all namespaces. A request is judged whole by a decision of its own, which is not carried out; only where all
+// of it has room is its room asked for.
+type Requests struct {
+	follower
+	mu       sync.Mutex
+	asks     map[types.UID]*Ask
+	order    []types.UID
+	kept     map[types.UID][]cluster.Headroom // of requests that are provisioned, for their time
+	consumed map[string]int                   // pods that say that they are of a request, by its key
+	decided  map[string]string                // what the last round could not keep free; nil: none was since the last Ask was found
+}
+
+// NewRequests makes the follower of requests; Run starts it.
+func NewRequests(d Deps) *Requests {
+	w := &Requests{follower: newFollower(d, "provisioningrequests")}
+	w.read, w.forget = w.readAll, func() { w.set(nil, nil, nil) }
+	return w
+}
+
+func (w *Requests) set(asks map[types.UID]*Ask, order []types.UID, kept map[types.UID][]cluster.Headroom) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	changed := len(asks) > 0 || len(kept) != len(w.kept)
+	w.asks, w.order, w.kept = asks, order, kept
+	if changed {
+		w.Wake()
+	}
+}
+
+// Headroom is the room of the requests that are found whole, less the pods that have come for it.
+func (w *Requests) Headroom() (out []cluster.Headroom) {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rooms := maps.Clone(w.kept)
+	for _, id := range w.order {
+		if a := w.asks[id]; a != nil && a.found && a.Grows {
+			if rooms == nil {
+				rooms = map[types.UID][]cluster.Headroom{}
+			}
+			rooms[id] = a.Rooms
+		}
+	}
+	for _, id := range sortedIDs(rooms) {
+		out = append(out, remaining(rooms[id], w.consumed)...)
+	}
+	return out
+}
+
+// remaining takes the pods that have come off the pieces, in their order.
+func remaining(rooms []cluster.Headroom, consumed map[string]int) (out []cluster.Headroom) {
+	come := 0
+	if len(rooms) > 0 {
+		come = consumed[rooms[0].Name[len(namePrefix):]]
+	}
+	for _, h := range rooms {
+		n := min(come, h.Count)
+		come -= n
+		if h.Count -= n; h.Count > 0 {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+const namePrefix = "provisioningrequest "
+
+// Look counts the pods that have come for a request. It costs all pods where a request keeps room, and nothing elsewhere.
+func (w *Requests) Look(s *cluster.Snapshot) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.consumed = nil
+	if len(w.asks)+len(w.kept) == 0 {
+		return
+	}
+	w.consumed = map[string]int{}
+	for p := range s.AllPods() {
+		if p.Wishes != nil && p.Wishes.Request != "" {
+			namespace, _, _ := strings.Cut(string(p.Key), "/")
+			w.consumed[namespace+"/"+p.Wishes.Request]++
+		}
+	}
+}
+
+// Open is the oldest request that is to be judged at now; false: none is.
+func (w *Requests) Open(now time.Time) (Ask, bool) {
+	if w == nil {
+		return Ask{}, false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range w.order {
+		if a := w.asks[id]; !a.found && now.Sub(a.judged) >= judgeAgain {
+			return *a, true
+		}
+	}
+	return Ask{}, false
+}
+
+// Judged hands over whether a request has room, by what a decision held.
+func (w *Requests) Judged(a Ask, now time.Time, held []decision.Held) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if mine := w.asks[a.id]; mine != nil {
+		why, lacks := lacking(held)[a.Name]
+		mine.judged, mine.found, mine.why = now, !lacks, why
+		w.decided = nil
+		w.look()
+		w.Wake()
+	}
+}
+
+// Decided hands over what the last round could not keep free. A request that was found and is lacking now is judged anew.
+func (w *Requests) Decided(held []decision.Held) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.asks) == 0 {
+		return
+	}
+	w.decided = lacking(held)
+	for _, a := range w.asks {
+		if why, lacks := w.decided[a.Name]; lacks {
+			a.found, a.why = false, why
+		}
+	}
+	w.look()
+}
+
+func (w *Requests) readAll(ctx context.Context, kind schema.GroupVersionResource, objects []any) {
+	list := ordered(objects, (*request).order)
+	now := time.Now()
+	w.mu.Lock()
+	before, decided := w.asks, w.decided
+	w.mu.Unlock()
+	asks, order, kept := map[types.UID]*Ask{}, []types.UID(nil), map[types.UID][]cluster.Headroom{}
+	next := make([][]metav1.Condition, len(list))
+	for i, r := range list {
+		if i >= most {
+			break
+		}
+		next[i] = append([]metav1.Condition(nil), r.Status.Conditions...)
+		a, err := w.ask(ctx, r)
+		switch id := r.Metadata.UID; {
+		case err == errNotRead:
+			if old := before[id]; old != nil {
+				asks[id], order = old, append(order, id)
+			}
+		case r.is(provisioned):
+			if r.bookedAt().Add(booked).After(now) && err == nil {
+				kept[id] = a.Rooms
+			}
+		case err == nil:
+			if old := before[id]; old != nil {
+				a.judged, a.found, a.why = old.judged, old.found, old.why
+			}
+			asks[id], order = &a, append(order, id)
+		}
+		if err != errNotRead {
+			r.step(&next[i], &a, err, now, decided != nil)
+		}
+	}
+	w.set(asks, order, kept)
+	for i, r := range list {
+		if may, _ := w.MayAct(); !may || ctx.Err() != nil || next[i] == nil {
+			return
+		}
+		if !sameConditions(next[i], r.Status.Conditions) {
+			w.patch(ctx, kind, &r.Metadata, map[string]any{"conditions": next[i]})
+		}
+	}
+}
+
+func (r *request) bookedAt() time.Time {
+	if c := meta.FindStatusCondition(r.Status.Conditions, provisioned); c != nil {
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+// ask is what the request asks for.
+func (w *Requests) ask(ctx context.Context, r *request) (Ask, error) {
+	a := Ask{Name: namePrefix + r.key(), Grows: r.Spec.ProvisioningClassName == atomicScaleUp, id: r.Metadata.UID}
+	for _, set := range r.Spec.PodSets {
+		object, _, err := w.source(ctx, r.Metadata.Namespace, &set.PodTemplateRef, nil)
+		if err != nil {
+			return a, err
+		}
+		piece, err := w.piece(r.Metadata.Namespace, object.template)
+		if err != nil {
+			return a, fmt.Errorf("PodTemplate %s: %w", set.PodTemplateRef.Name, err)
+		}
+		a.Rooms = append(a.Rooms, cluster.Headroom{Name: a.Name, Piece: piece, Count: int(set.Count)})
+	}
+	return a, nil
+}
+
+// step changes the conditions by what is known. decided: a round has decided since the request was found to have room.
+func (r *request) step(list *[]metav1.Condition, a *Ask, err error, now time.Time, decided bool) {
+	set := func(kind string, yes bool, reason, message string) {
+		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: r.Metadata.Generation, LastTransitionTime: metav1.NewTime(now)}
+		if yes {
+			c.Status = metav1.ConditionTrue
+		}
+		meta.SetStatusCondition(list, c)
+	}
+	if r.is(provisioned) {
+		if !r.bookedAt().Add(booked).After(now) {
+			set(expired, true, "CapacityReservationTimeExpired", "the room was kept for "+booked.String())
+		}
+		return
+	}
+	if until := r.validUntil(); !until.IsZero() && now.After(until) {
+		set(failed, true, "Expired", "ValidUntilSeconds have passed")
+		return
+	}
+	set(accepted, true, "Accepted", "the agent looks for room")
+	switch {
+	case err != nil:
+		set(provisioned, false, "FailedToCheckCapacity", err.Error())
+	case a.found && !a.Grows:
+		set(provisioned, true, "CapacityIsFound", "the nodes have room")
+	case a.found && decided:
+		set(provisioned, true, "CapacityIsProvisioned", "the nodes have room, or machines are on their way")
+	case a.found || a.judged.IsZero():
+	case r.Spec.Parameters["noRetry"] == "true":
+		set(failed, true, "CapacityIsNotFound", a.why)
+	default:
+		set(provisioned, false, "CapacityIsNotFound", a.why)
+	}
+}
+
+func sortedIDs(rooms map[types.UID][]cluster.Headroom) []types.UID {
+	return slices.Sorted(maps.Keys(rooms))
+}
+
+// sameConditions compares what is written: times have whole seconds there.
+func sameConditions(a, b []metav1.Condition) bool {
+	return slices.EqualFunc(a, b, func(x, y metav1.Condition) bool {
+		x.LastTransitionTime, y.LastTransitionTime = metav1.Time{}, metav1.Time{}
+		return x == y
+	})
+}
