@@ -57,7 +57,7 @@ func (s *Service) revokeUsed(ctx context.Context) {
 		return
 	}
 	if time.Since(s.learnt) >= learnEvery {
-		if err := s.deps.Pool.learn(ctx); err != nil {
+		if err := s.deps.Pool.readAll(ctx); err != nil {
 			s.log.WithError(err).Debug("which tokens of single machines there are cannot be seen")
 			return
 		}

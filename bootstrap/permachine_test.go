@@ -231,7 +231,7 @@ func TestTokenThatNeverEnds(t *testing.T) {
 		if _, err := secrets.Update(t.Context(), s, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if free, err := pool.look(t.Context(), id, time.Now()); err != nil || free != (end > maxTokenTTL) {
+		if free, err := pool.readSlot(t.Context(), id, time.Now()); err != nil || free != (end > maxTokenTTL) {
 			t.Errorf("a token that ends in %s: free %t, %v", end, free, err)
 		}
 	}

@@ -90,7 +90,7 @@ func (p *Pool) make(ctx context.Context, mint func(id string) (*corev1.Secret, e
 		made, err := secrets.Create(ctx, minted, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			// Made before a restart, by another leader, or by somebody else.
-			free, looked := p.look(ctx, id, time.Now())
+			free, looked := p.readSlot(ctx, id, time.Now())
 			if looked != nil {
 				return nil, looked
 			}
@@ -179,9 +179,9 @@ func (p *Pool) inUse() []string {
 	return slices.Sorted(maps.Keys(p.used))
 }
 
-// look learns what stands under an ID, and whether it is free. One of our own tokens that
+// readSlot learns what stands under an ID, and whether it is free. One of our own tokens that
 // has ended makes room; a Secret of somebody else's is left alone, and its ID with it.
-func (p *Pool) look(ctx context.Context, id string, now time.Time) (free bool, err error) {
+func (p *Pool) readSlot(ctx context.Context, id string, now time.Time) (free bool, err error) {
 	s, err := p.client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, secretPrefix+id, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -206,11 +206,11 @@ func (p *Pool) look(ctx context.Context, id string, now time.Time) (free bool, e
 	return true, nil
 }
 
-// learn looks at every ID of single machines, as a leader has to that made none of them.
-func (p *Pool) learn(ctx context.Context) error {
+// readAll looks at every ID of single machines, as a leader has to that made none of them.
+func (p *Pool) readAll(ctx context.Context) error {
 	p.learns.Lock()
 	defer p.learns.Unlock()
-	return p.lookAll(ctx)
+	return p.readSlots(ctx)
 }
 
 // Forget has the next question look at every ID: this agent begins to lead, and another one has
@@ -230,7 +230,7 @@ func (p *Pool) KeyOf(ctx context.Context, instance string) (string, error) {
 	learnt := p.learnt
 	p.mu.Unlock()
 	if !learnt {
-		if err := p.lookAll(ctx); err != nil {
+		if err := p.readSlots(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -245,10 +245,10 @@ func (p *Pool) KeyOf(ctx context.Context, instance string) (string, error) {
 	return "", nil
 }
 
-// lookAll is learn; the caller holds learns.
-func (p *Pool) lookAll(ctx context.Context) error {
+// readSlots is readAll; the caller holds learns.
+func (p *Pool) readSlots(ctx context.Context) error {
 	for n := publishedSlots; n < poolSize; n++ {
-		if _, err := p.look(ctx, poolID(n), time.Now()); err != nil {
+		if _, err := p.readSlot(ctx, poolID(n), time.Now()); err != nil {
 			return fmt.Errorf("look for tokens of single machines: %w", err)
 		}
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/csrsigner/rules"
 )
 
-// ReadSelf asks this host for its names and addresses: the witness of the leader's own
+// readSelf asks this host for its names and addresses: the witness of the leader's own
 // kubelet (R16). node is the name of this machine's Node, more are further names and
 // addresses that the operator vouches for. DNS is not asked.
-func ReadSelf(node string, more []string) rules.Self {
+func readSelf(node string, more []string) rules.Self {
 	self := rules.Self{Node: node, Names: []string{node}}
 	if host, err := os.Hostname(); err == nil && host != "" {
 		name := rules.CanonicalName(host)

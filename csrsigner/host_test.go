@@ -6,7 +6,7 @@ import (
 )
 
 func TestReadSelf(t *testing.T) {
-	self := ReadSelf("leader", []string{"203.0.113.9", "Leader.Example.Org."})
+	self := readSelf("leader", []string{"203.0.113.9", "Leader.Example.Org."})
 	if self.Node != "leader" || self.Problem != "" || !slices.Contains(self.Names, "leader") || !slices.Contains(self.Names, "leader.example.org") ||
 		!slices.Contains(self.Addresses, addr("203.0.113.9")) || !slices.Contains(self.Addresses, addr("127.0.0.1")) {
 		t.Errorf("%+v", self)

@@ -147,7 +147,7 @@ func New(cfg Config, deps Deps) *Service {
 	}
 	deps.OwnNode = rules.CanonicalName(deps.OwnNode) // kubeadm lower-cases the host name
 	if deps.Self == nil {
-		deps.Self = func() rules.Self { return ReadSelf(deps.OwnNode, cfg.SelfNames) }
+		deps.Self = func() rules.Self { return readSelf(deps.OwnNode, cfg.SelfNames) }
 	}
 	nodes := deps.Informers.Nodes()
 	s := &Service{cfg: cfg, deps: deps, log: deps.Log, nodes: deps.Informers.NodeLister(), queue: queue.New(), allowances: map[string]*allowance{},

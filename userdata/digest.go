@@ -19,7 +19,7 @@ var (
 	bootstrapToken = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
 )
 
-// Digest is the same for two user data that make the same machine: it leaves out what changes
+// digest is the same for two user data that make the same machine: it leaves out what changes
 // from one join to the next, and that no machine reads again once it has joined (the token, the
 // endpoint of the API server, the hashes and certificates of its CA). What a compressed part
 // holds counts, and not its bytes. Of an operator's own user data the join tokens are left out
@@ -28,7 +28,7 @@ var (
 // Providers write digests on machines and compare them releases later: a change of this function
 // would replace every machine that there is (aws/karpenter-provider-aws#5373). TestDigestIsStable
 // pins its values.
-func Digest(text []byte) string {
+func digest(text []byte) string {
 	if plain, err := Gunzip(bytes.NewReader(text)); err == nil {
 		text = plain // cloud-init takes user data that is compressed as a whole
 	}
@@ -46,7 +46,7 @@ func Digest(text []byte) string {
 // Properties are what user data tells of the machines that it makes: its digest and, of the
 // agent's own, the version of Kubernetes.
 func Properties(text []byte) cluster.Spec {
-	out := cluster.Spec{cluster.PropertyUserData: Digest(text)}
+	out := cluster.Spec{cluster.PropertyUserData: digest(text)}
 	if held, err := Read(text); err == nil && held.KubernetesVersion != "" {
 		out[cluster.PropertyKubernetes] = held.KubernetesVersion
 	}

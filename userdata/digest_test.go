@@ -20,15 +20,15 @@ func TestDigestLeavesOutTheJoin(t *testing.T) {
 				if format == "ignition" {
 					s.System = "flatcar"
 				}
-				first := Digest(rendered(t, s))
+				first := digest(rendered(t, s))
 				join := s
 				join.Join = Join{Endpoint: "10.9.8.7:6443", Token: "asa003.fedcba9876543210", CACertHashes: []string{"sha256:" + strings.Repeat("1", 64)}}
-				if got := Digest(rendered(t, join)); got != first {
+				if got := digest(rendered(t, join)); got != first {
 					t.Errorf("other join values: %s, before %s", got, first)
 				}
 				if cloud == "openstack" {
 					join.Join.Token = TokenPlaceholder
-					if got := Digest(rendered(t, join)); got != first {
+					if got := digest(rendered(t, join)); got != first {
 						t.Errorf("a token for each server: %s, before %s", got, first)
 					}
 				}
@@ -39,7 +39,7 @@ func TestDigestLeavesOutTheJoin(t *testing.T) {
 				} {
 					other := s
 					edit(&other)
-					if got := Digest(rendered(t, other)); got == first {
+					if got := digest(rendered(t, other)); got == first {
 						t.Errorf("another %s: the digest stays", name)
 					}
 				}
@@ -51,10 +51,10 @@ func TestDigestLeavesOutTheJoin(t *testing.T) {
 // An attesting machine's address of the leader and the CA's certificate are join values too.
 func TestDigestOfAttestingMachines(t *testing.T) {
 	s := attested(t)
-	first := Digest(rendered(t, s))
+	first := digest(rendered(t, s))
 	s.Join.Attest = "10.9.8.7:7443"
 	s.Join.Endpoint = "10.9.8.7:6443"
-	if got := Digest(rendered(t, s)); got != first {
+	if got := digest(rendered(t, s)); got != first {
 		t.Errorf("another leader: %s, before %s", got, first)
 	}
 	section := string(rendered(t, s))
@@ -71,20 +71,20 @@ func TestDigestOfAttestingMachines(t *testing.T) {
 
 func TestDigestOfAnOperatorsOwn(t *testing.T) {
 	own := []byte("#!/bin/sh\nkubeadm join 10.0.0.1:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:1\n")
-	if got := Digest(bytes.ReplaceAll(own, []byte("abcdef.0123456789abcdef"), []byte("zyxwvu.fedcba9876543210"))); got != Digest(own) {
-		t.Errorf("another token: %s, before %s", got, Digest(own))
+	if got := digest(bytes.ReplaceAll(own, []byte("abcdef.0123456789abcdef"), []byte("zyxwvu.fedcba9876543210"))); got != digest(own) {
+		t.Errorf("another token: %s, before %s", got, digest(own))
 	}
-	if Digest(append(bytes.Clone(own), "true\n"...)) == Digest(own) {
+	if digest(append(bytes.Clone(own), "true\n"...)) == digest(own) {
 		t.Error("another script has the same digest")
 	}
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	_, _ = z.Write(own)
 	_ = z.Close()
-	if Digest(packed.Bytes()) != Digest(own) {
+	if digest(packed.Bytes()) != digest(own) {
 		t.Error("compressed as a whole it has another digest")
 	}
-	if Digest(nil) == Digest(own) {
+	if digest(nil) == digest(own) {
 		t.Error("no user data is like some")
 	}
 }
@@ -98,7 +98,7 @@ func TestDigestIsStable(t *testing.T) {
 		own: "sha256:4015707922732de3",
 		"#!/bin/sh\n\n" + JoinBegin + "\nJOIN_ENDPOINT='a:1'\nJOIN_CERT_HASH='sha256:2'\nJOIN_TOKEN='abcdef.0123456789abcdef'\ntrue\n" + JoinEnd + "\n": "sha256:8ef58a43936bd0e2",
 	} {
-		if got := Digest([]byte(text)); got != want {
+		if got := digest([]byte(text)); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestDigestIsStable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := Digest(packed), "sha256:63f0e709242677f3"; got != want {
+	if got, want := digest(packed), "sha256:63f0e709242677f3"; got != want {
 		t.Errorf("testdata/digest.cloud-config: %s, want %s", got, want)
 	}
 }

@@ -26,8 +26,8 @@ func KubeletNodeIP(families string) (value, steps string) {
 	return ref("NODE_IPS"), bare(nodeIPSteps) + "node_ips " + strings.ReplaceAll(families, ",", " ") + "\n"
 }
 
-// BadNodeIP tells what is wrong with a choice of addresses; empty: nothing.
-func BadNodeIP(families string) string {
+// badNodeIP tells what is wrong with a choice of addresses; empty: nothing.
+func badNodeIP(families string) string {
 	if families == "" || slices.Contains(NodeIPs, families) {
 		return ""
 	}

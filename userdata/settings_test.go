@@ -139,7 +139,7 @@ func TestSpecOfOthers(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
-	if a, b := Digest(own), Digest(bytes.Replace(own, line, first, 1)); a != b {
+	if a, b := digest(own), digest(bytes.Replace(own, line, first, 1)); a != b {
 		t.Errorf("the settings alone make another digest: %s, %s", a, b)
 	}
 }

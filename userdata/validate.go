@@ -312,7 +312,7 @@ func (s Spec) validateMachine(bad report) {
 			bad(fmt.Sprintf("registryMirrors[%q]", name), "%q: give an http:// or https:// address", u)
 		}
 	}
-	if why := BadNodeIP(s.NodeIP); why != "" {
+	if why := badNodeIP(s.NodeIP); why != "" {
 		bad("nodeIP", "%q: %s", s.NodeIP, why)
 	}
 	if why := BadImageRepository(s.ImageRepository); why != "" {

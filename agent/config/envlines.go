@@ -24,8 +24,8 @@ func (p *envParser) faultsOf(path string) (meant []string, faults error) {
 	})...)
 }
 
-// Repeated tells which names stand in the environment file more than once: the last line of a name counts.
-func Repeated(path string) []string {
+// repeated tells which names stand in the environment file more than once: the last line of a name counts.
+func repeated(path string) []string {
 	data, err := readEnvFile(path)
 	if err != nil {
 		return nil // LoadEnvFile tells it

@@ -81,11 +81,11 @@ func TestRepeated(t *testing.T) {
 		if want != "" {
 			want = path + ": " + want
 		}
-		if got := strings.Join(Repeated(path), "\n"); got != want {
+		if got := strings.Join(repeated(path), "\n"); got != want {
 			t.Errorf("%.40q: %q, want %q", text, got, want)
 		}
 	}
-	if got := Repeated(filepath.Join(t.TempDir(), "none")); got != nil {
+	if got := repeated(filepath.Join(t.TempDir(), "none")); got != nil {
 		t.Errorf("no file: %q", got)
 	}
 }

@@ -15,8 +15,8 @@ type GroupsField struct {
 	About string
 }
 
-// GroupsFields lists the fields of groups.yaml, as GroupsSchema has them.
-func GroupsFields() []GroupsField {
+// groupsFields lists the fields of groups.yaml, as GroupsSchema has them.
+func groupsFields() []GroupsField {
 	var root part
 	if err := json.Unmarshal([]byte(GroupsSchema()), &root); err != nil {
 		panic(err) // the schema is of this package

@@ -9,7 +9,7 @@ import (
 // once and with a sentence.
 func TestGroupsFields(t *testing.T) {
 	seen := map[string]GroupsField{}
-	for _, f := range GroupsFields() {
+	for _, f := range groupsFields() {
 		if _, twice := seen[f.Path]; twice || f.About == "" && !strings.Contains(f.Path, "[]") && !strings.Contains(f.Path, "NAME") {
 			t.Errorf("%+v, twice: %t", f, twice)
 		}

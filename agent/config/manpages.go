@@ -37,7 +37,7 @@ Prices, pauses, headroom and more of single node groups, and what a cloud cannot
 that the agent does not know is refused. autoscaler\-agent check \-\-groups FILE judges one, systemctl reload autoscaler\-agent takes it.
 .SH FIELDS
 `)
-	for _, f := range GroupsFields() {
+	for _, f := range groupsFields() {
 		fmt.Fprintf(&groups, ".TP\n\\fB%s\\fP (%s)\n%s\n", roff(f.Path), roff(f.Type), roff(f.About))
 	}
 	groups.WriteString(".SH FILES\n/usr/share/autoscaler\\-agent/groups.yaml.example shows every field.\n.SH SEE ALSO\nagent.env(5), autoscaler\\-agent\\-check(8)\n")

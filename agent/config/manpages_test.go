@@ -18,7 +18,7 @@ func TestManPages(t *testing.T) {
 			t.Errorf("%s has no entry", v.Name)
 		}
 	}
-	for _, f := range GroupsFields() {
+	for _, f := range groupsFields() {
 		if !strings.Contains(pages["groups.yaml.5"], "\\fB"+roff(f.Path)+"\\fP (") {
 			t.Errorf("%s has no entry", f.Path)
 		}

@@ -2,9 +2,9 @@ package config
 
 import "encoding/json"
 
-// SchemaURL is where the JSON schema of groups.yaml is published; editors read it by the
+// schemaURL is where the JSON schema of groups.yaml is published; editors read it by the
 // first line of the example.
-const SchemaURL = "https://raw.githubusercontent.com/autoscaler-agent/autoscaler-agent/main/docs/groups.schema.json"
+const schemaURL = "https://raw.githubusercontent.com/autoscaler-agent/autoscaler-agent/main/docs/groups.schema.json"
 
 // schema is a part of a JSON schema.
 type schema map[string]any
@@ -21,7 +21,7 @@ func GroupsSchema() string {
 		"nova":              novaSchema(),
 		"externalgrpc":      object("Machines whose plug-in tells no names and addresses.", schema{"instances": list("The machines.", listedSchema())}),
 	})
-	root["$schema"], root["$id"], root["title"] = "http://json-schema.org/draft-07/schema#", SchemaURL, "groups.yaml of autoscaler-agent"
+	root["$schema"], root["$id"], root["title"] = "http://json-schema.org/draft-07/schema#", schemaURL, "groups.yaml of autoscaler-agent"
 	root["type"] = nullable("object")
 	text, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {

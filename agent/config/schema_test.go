@@ -27,7 +27,7 @@ func TestSchemaIsPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first, _, _ := strings.Cut(string(example), "\n"); first != "# yaml-language-server: $schema="+SchemaURL {
+	if first, _, _ := strings.Cut(string(example), "\n"); first != "# yaml-language-server: $schema="+schemaURL {
 		t.Errorf("the example starts with %q", first)
 	}
 }

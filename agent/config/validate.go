@@ -78,7 +78,7 @@ func (c Config) validateTogether(bad func(name string, value any, remedy string)
 
 // Warnings are settings that are in force and that an operator may not have meant.
 func (c Config) Warnings() []string {
-	out := Repeated(c.EnvFile)
+	out := repeated(c.EnvFile)
 	host, _, err := net.SplitHostPort(c.Listen)
 	if addr, bad := netip.ParseAddr(host); c.ListenPage && err == nil && host != "localhost" && (bad != nil || !addr.IsLoopback()) {
 		out = append(out, fmt.Sprintf("%s_LISTEN is %q and %s_LISTEN_PAGE is true: whatever reaches that address reads the names of pods and nodes; listen on 127.0.0.1, or let a firewall keep others away", Prefix, c.Listen, Prefix))

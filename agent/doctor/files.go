@@ -19,8 +19,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/bootstrap/attest"
 )
 
-// UnitUser is the account of the systemd unit.
-const UnitUser = "autoscaler-agent"
+// unitUser is the account of the systemd unit.
+const unitUser = "autoscaler-agent"
 
 // Files tries what the agent reads and writes on this machine, as the user of this process.
 func Files(cfg config.Config, offline bool) []Finding {
@@ -43,7 +43,7 @@ func Files(cfg config.Config, offline bool) []Finding {
 // write everywhere, and the agent may not. The command starts itself once more for that; the
 // environment has the settings of the environment file by now.
 func filesAsUnit(ctx context.Context, cfg config.Config, offline bool) []Finding {
-	account, err := user.Lookup(UnitUser)
+	account, err := user.Lookup(unitUser)
 	if err != nil || os.Geteuid() != 0 {
 		return Files(cfg, offline)
 	}
@@ -55,7 +55,7 @@ func filesAsUnit(ctx context.Context, cfg config.Config, offline bool) []Finding
 	defer cancel()
 	out, err := runAs(ctx, account, os.Environ(), args)
 	if err != nil {
-		return append(Files(cfg, offline), Finding{Level: LevelWarning, About: "files", Text: "tried as root and not as " + UnitUser + ": " + err.Error()})
+		return append(Files(cfg, offline), Finding{Level: LevelWarning, About: "files", Text: "tried as root and not as " + unitUser + ": " + err.Error()})
 	}
 	for i := range out {
 		out[i].Text += " (as user " + account.Username + ")"
@@ -67,7 +67,7 @@ func filesAsUnit(ctx context.Context, cfg config.Config, offline bool) []Finding
 // this process: a shell's credentials say nothing about those of the unit. An API server enforces
 // a new policy some seconds after it was applied; it is waited for.
 func AsUnit(ctx context.Context, environment []string) ([]Finding, error) {
-	account, err := user.Lookup(UnitUser)
+	account, err := user.Lookup(unitUser)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func ThisHost(dry bool) (Host, error) {
 	if err != nil {
 		return Host{}, fmt.Errorf("find this binary: %w", err)
 	}
-	return Host{Binary: exe, Run: Execute, GroupID: func(name string) (int, bool) {
+	return Host{Binary: exe, Run: execute, GroupID: func(name string) (int, bool) {
 		g, err := user.LookupGroup(name)
 		if err != nil {
 			return 0, false

@@ -21,8 +21,8 @@ type Host struct {
 	GroupID func(name string) (id int, found bool)
 }
 
-// Execute runs a program of this machine. The error holds what the program said.
-func Execute(ctx context.Context, stdin string, words ...string) (string, error) {
+// execute runs a program of this machine. The error holds what the program said.
+func execute(ctx context.Context, stdin string, words ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...) // #nosec G204 -- no shell; the words are of this package
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()

@@ -17,7 +17,7 @@ const FleetPath = "/fleet"
 func (s *Server) machines(now time.Time) []fleet.Machine {
 	look, policy := s.Observer.ReadOnlySnapshot(), s.Policy(now)
 	last, _ := s.Last()
-	return fleet.Of(&look, plan.Machines(look, s.Memory(), policy, last), policy.RepairConditions)
+	return fleet.Machines(&look, plan.Machines(look, s.Memory(), policy, last), policy.RepairConditions)
 }
 
 // serveFleet answers GET /fleet?most=400 with about so many boxes at the most; 0: one for each machine.

@@ -20,7 +20,7 @@ func (s *Server) troubles(st *Status, hindered bool, machines []fleet.Machine, n
 			f.Breakers = append(f.Breakers, trouble.Breaker(b))
 		}
 	}
-	return trouble.Of(f)
+	return trouble.List(f)
 }
 
 // heldRequests are those of the newest verdicts whose request is held and still there. judged is the

@@ -51,7 +51,7 @@ func linesOf(held []decision.Held) []logLine {
 			left[all] = append(left[all], list...)
 			continue
 		case need < len(list):
-			out = append(out, sharedLine(list, Reason(list[0])))
+			out = append(out, sharedLine(list, reason(list[0])))
 		default:
 			for _, h := range list {
 				out = append(out, lineOf(h))
@@ -65,14 +65,14 @@ func linesOf(held []decision.Held) []logLine {
 			out = append(out, lineOf(list[0]))
 			continue
 		}
-		out = append(out, sharedLine(list, "reasons differ; of "+list[0].Name+": "+Reason(list[0])))
+		out = append(out, sharedLine(list, "reasons differ; of "+list[0].Name+": "+reason(list[0])))
 	}
 	return out
 }
 
 // lineOf is the line about one held thing.
 func lineOf(h decision.Held) logLine {
-	r := logLine{fields: logrus.Fields{"rule": h.Rule, "why": Reason(h)}, detail: isDetail(h.Rule)}
+	r := logLine{fields: logrus.Fields{"rule": h.Rule, "why": reason(h)}, detail: isDetail(h.Rule)}
 	name := h.Name
 	if h.Kind == "cluster" {
 		name = ""
@@ -125,10 +125,10 @@ func (n Names) String() string {
 	return fmt.Sprintf("%s and %d more", strings.Join(n[:namedHeld], ", "), len(n)-namedHeld)
 }
 
-// Reason is why something is held, as a line says it. What many groups say is summed up, as
+// reason is why something is held, as a line says it. What many groups say is summed up, as
 // kube-scheduler does with nodes: "31 groups: node(s) didn't match Pod's node affinity; 2
 // groups: Insufficient cpu". A few groups are named.
-func Reason(h decision.Held) string {
+func reason(h decision.Held) string {
 	if len(h.Groups) <= namedHeld {
 		return h.Why
 	}
@@ -175,6 +175,6 @@ func Reason(h decision.Held) string {
 
 // HeldText is a held thing as a line for people; Plan.String has the whole of it.
 func HeldText(h decision.Held) string {
-	h.Why = Reason(h)
+	h.Why = reason(h)
 	return h.String()
 }

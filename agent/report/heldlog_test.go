@@ -125,18 +125,18 @@ func pending(pod string, counts map[string]int) decision.Held {
 
 func TestReasonsOfManyGroupsAreSummedUp(t *testing.T) {
 	h := pending("default/web-0", map[string]int{"F3 node(s) didn't match Pod's node affinity/selector": 31, "F6 Insufficient cpu": 2})
-	if got, want := Reason(h), "31 groups: node(s) didn't match Pod's node affinity/selector; 2 groups: Insufficient cpu"; got != want {
+	if got, want := reason(h), "31 groups: node(s) didn't match Pod's node affinity/selector; 2 groups: Insufficient cpu"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	few := pending("default/web-0", map[string]int{"F6 Insufficient cpu": 1, "U7 at its maximum of 3": 1})
-	if got, want := Reason(few), "group group-000: Insufficient cpu; group group-001: at its maximum of 3"; got != want {
+	if got, want := reason(few), "group group-000: Insufficient cpu; group group-001: at its maximum of 3"; got != want {
 		t.Errorf("a few groups are named: %q, want %q", got, want)
 	}
 	all := map[string]int{}
 	for i := range 200 {
 		all[fmt.Sprintf("F4 untolerated taint {team: %s}", string(rune('a'+i/26))+string(rune('a'+i%26)))] = 1
 	}
-	if got := Reason(pending("default/web-0", all)); len(got) > 500 || !strings.Contains(got, "193 groups: 193 other reasons (autoscaler-agent explain pod default/web-0)") {
+	if got := reason(pending("default/web-0", all)); len(got) > 500 || !strings.Contains(got, "193 groups: 193 other reasons (autoscaler-agent explain pod default/web-0)") {
 		t.Errorf("%d characters: %s", len(got), got)
 	}
 	whole := decision.Plan{Held: []decision.Held{h}}

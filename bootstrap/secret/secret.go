@@ -35,8 +35,8 @@ func New(client *kube.Client) *Sink { return &Sink{client: client} }
 // Name implements bootstrap.Sink.
 func (s *Sink) Name() string { return "Secret " + metav1.NamespaceSystem + "/" + Name }
 
-// Of is the Secret that join information is published as. Its keys are the names of the file.
-func Of(join bootstrap.Join) (*corev1.Secret, error) {
+// Make is the Secret that join information is published as. Its keys are the names of the file.
+func Make(join bootstrap.Join) (*corev1.Secret, error) {
 	text, err := bootstrap.Render(join)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func Of(join bootstrap.Join) (*corev1.Secret, error) {
 
 // Holds implements bootstrap.Holder.
 func (s *Sink) Holds(ctx context.Context, join bootstrap.Join) (bool, error) {
-	want, err := Of(join)
+	want, err := Make(join)
 	if err != nil {
 		return false, err
 	}
@@ -65,7 +65,7 @@ func (s *Sink) Holds(ctx context.Context, join bootstrap.Join) (bool, error) {
 
 // Publish implements bootstrap.Sink.
 func (s *Sink) Publish(ctx context.Context, join bootstrap.Join) error {
-	want, err := Of(join)
+	want, err := Make(join)
 	if err != nil {
 		return err
 	}

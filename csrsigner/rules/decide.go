@@ -60,9 +60,9 @@ const (
 const (
 	// MaxNames is how many names and addresses a request may ask for (R7).
 	MaxNames = 32
-	// MinExpiration is the shortest life the signer grants, in seconds (signer.go duration()
+	// minExpiration is the shortest life the signer grants, in seconds (signer.go duration()
 	// of Kubernetes).
-	MinExpiration = 600
+	minExpiration = 600
 )
 
 // scope says whom a check concerns.
@@ -128,10 +128,10 @@ func Decide(req Request, f Facts) Verdict { return judge(req, f, func(check, str
 
 // The results of a Step.
 const (
-	Passed     = "passed"
+	passed     = "passed"
 	Stopped    = "stopped"
-	NotAsked   = "does not apply"
-	NotReached = "not reached"
+	notAsked   = "does not apply"
+	notReached = "not reached"
 )
 
 // Step is one check of a judgement and what came of it.
@@ -167,16 +167,16 @@ func judge(req Request, f Facts, seen func(c check, result, why string)) Verdict
 	var v Verdict
 	for _, c := range list {
 		if v.Why != "" {
-			seen(c, NotReached, "")
+			seen(c, notReached, "")
 			continue
 		}
 		if c.who != everybody && c.who != f.scopeOf(req) {
-			seen(c, NotAsked, "")
+			seen(c, notAsked, "")
 			continue
 		}
 		do, why := c.test(req, f)
 		if why = Clip(why, whyBytes); why == "" {
-			seen(c, Passed, "")
+			seen(c, passed, "")
 			continue
 		}
 		v = Verdict{Do: do, Rule: c.rule, Why: why}
@@ -361,8 +361,8 @@ func expiration(req Request, f Facts) (Action, string) {
 		return Deny, ""
 	}
 	most := int64(f.MaxExpiration / time.Second)
-	if s := int64(*req.ExpirationSeconds); s < MinExpiration || s > most {
-		return Deny, fmt.Sprintf("asks for a life of %d s, not of %d to %d", s, MinExpiration, most)
+	if s := int64(*req.ExpirationSeconds); s < minExpiration || s > most {
+		return Deny, fmt.Sprintf("asks for a life of %d s, not of %d to %d", s, minExpiration, most)
 	}
 	return Deny, ""
 }

@@ -89,7 +89,7 @@ func TestDecideApprovesTheHonest(t *testing.T) {
 			f.Inventory.Instance.Names = r.Parsed.DNS
 		},
 		"IPv4 in sixteen bytes": func(r *Request, _ *Facts) { r.Parsed.IPs = []netip.Addr{addr("::ffff:10.0.0.5")} },
-		"ten minutes":           func(r *Request, _ *Facts) { s := int32(MinExpiration); r.ExpirationSeconds = &s },
+		"ten minutes":           func(r *Request, _ *Facts) { s := int32(minExpiration); r.ExpirationSeconds = &s },
 		"requester with UID":    func(r *Request, f *Facts) { r.UserUID = f.Node.UID },
 		"self of another":       func(_ *Request, f *Facts) { f.Self = &Self{Node: "leader"} },
 		"an operator's machine without launch time": func(_ *Request, f *Facts) {
@@ -236,7 +236,7 @@ func TestTraceIsTheJudgement(t *testing.T) {
 				stopped = i
 			case s.Result == Stopped:
 				t.Errorf("step %d stopped as well: %+v", i, s)
-			case (s.Result == NotReached) != (stopped >= 0):
+			case (s.Result == notReached) != (stopped >= 0):
 				t.Errorf("step %d is %s, step %d stopped", i, s.Result, stopped)
 			}
 		}

@@ -102,7 +102,7 @@ func restClients(cfg *rest.Config) (map[schema.GroupVersion]*rest.RESTClient, er
 		if version.Group == "" {
 			own.APIPath = "/api"
 		}
-		own.NegotiatedSerializer = rest.CodecFactoryForGeneratedClient(Scheme, Codecs).WithoutConversion()
+		own.NegotiatedSerializer = rest.CodecFactoryForGeneratedClient(Scheme, codecs).WithoutConversion()
 		if out[version], err = rest.RESTClientForConfigAndClient(&own, transport); err != nil {
 			return nil, err
 		}

@@ -24,8 +24,8 @@ import (
 // kind that is registered costs memory whether or not anything uses it.
 var Scheme = newScheme()
 
-// Codecs reads and writes the kinds of Scheme.
-var Codecs = serializer.NewCodecFactory(Scheme)
+// codecs reads and writes the kinds of Scheme.
+var codecs = serializer.NewCodecFactory(Scheme)
 
 var parameters = runtime.NewParameterCodec(Scheme)
 

@@ -35,8 +35,8 @@ func pods(n int) *corev1.PodList {
 // protobuf is an object as an API server sends it.
 func protobuf(t testing.TB, obj runtime.Object) []byte {
 	t.Helper()
-	info, _ := runtime.SerializerInfoForMediaType(Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
-	raw, err := runtime.Encode(Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion), obj)
+	info, _ := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	raw, err := runtime.Encode(codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion), obj)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,8 +29,8 @@ type Schedule struct {
 	length time.Duration
 }
 
-// Of reads the schedule of a budget that has one.
-func Of(b *cluster.DisruptionBudget) (Schedule, error) {
+// New reads the schedule of a budget that has one.
+func New(b *cluster.DisruptionBudget) (Schedule, error) {
 	zone, err := time.LoadLocation(b.Zone)
 	if err != nil || b.Zone == "Local" {
 		return Schedule{}, fmt.Errorf("%q is no time zone: write for example Europe/Berlin or UTC", b.Zone)
@@ -55,7 +55,7 @@ func Check(list cluster.DisruptionBudgets) error {
 		if list[i].Cron == "" {
 			continue
 		}
-		if _, err := Of(&list[i]); err != nil {
+		if _, err := New(&list[i]); err != nil {
 			return err
 		}
 	}

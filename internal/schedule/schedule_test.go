@@ -22,7 +22,7 @@ func TestAgainstTheLibrary(t *testing.T) {
 	for n := range 400 {
 		zone, changes := someZone(r)
 		b := cluster.DisruptionBudget{Cron: someCron(r), For: time.Duration(1+r.IntN(12*60)) * time.Minute, Zone: zone}
-		s, err := Of(&b)
+		s, err := New(&b)
 		if err != nil {
 			t.Fatalf("%s: %v", &b, err)
 		}
@@ -128,7 +128,7 @@ func TestClockChanges(t *testing.T) {
 		if zone == "" {
 			zone = "Europe/Berlin"
 		}
-		s, err := Of(&cluster.DisruptionBudget{Cron: x.cron, For: x.length, Zone: zone})
+		s, err := New(&cluster.DisruptionBudget{Cron: x.cron, For: x.length, Zone: zone})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestAt(t *testing.T) {
 		"no other one for eight years":      {"0 9 29 2 *", "2096-02-29T09:30:00Z", time.Hour, true, "2096-02-29T10:00:00Z"},
 		"the last of several that are open": {"*/20 * * * *", "2026-01-05T09:50:00Z", time.Hour, true, "2026-01-05T10:40:00Z"},
 	} {
-		s, err := Of(&cluster.DisruptionBudget{Cron: x.cron, For: x.length})
+		s, err := New(&cluster.DisruptionBudget{Cron: x.cron, For: x.length})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,7 +54,7 @@ func (a Asked) due(p Policy) time.Time {
 }
 
 // hear stores the cloud's answer about the instance, if this moment has a new one.
-func (c *candidate) hear(x *moment) {
+func (c *candidate) hear(x *evaluation) {
 	a, at := &c.watch.Asked, x.in.AskedAt
 	said, ok := x.in.Answers[cluster.InstanceID(c.node.ProviderID)]
 	if !ok || at.Before(c.watch.Since) || !at.After(a.At) {
@@ -92,7 +92,7 @@ func (c *candidate) hear(x *moment) {
 // and its Node is Ready at that time. The answer is proof if the scaler ended the instance,
 // if the cloud last listed it on its way out, or if its Node stopped being Ready when the
 // instance left the list.
-func (x *moment) unclaimed(c *candidate) string {
+func (x *evaluation) unclaimed(c *candidate) string {
 	r := x.memory.Seen[c.id]
 	silent := !r.Last.IsZero() && c.node.ReadySince.Before(r.Last.Add(diesWithin))
 	if r.Ended || r.Leaving || silent {
@@ -108,7 +108,7 @@ const detachedAfter = 24 * time.Hour
 // missing is B1 for clouds that cannot be asked by ID: their lists are the only evidence,
 // and a list that lacks the instance of one Ready Node may lack others. An instance that
 // was never listed has no time Last and is not missed.
-func (x *moment) missing(c *candidate) string {
+func (x *evaluation) missing(c *candidate) string {
 	for _, n := range x.nodes {
 		id := machine(n.ProviderID)
 		r := x.memory.Seen[id]
@@ -127,7 +127,7 @@ const byHand = "; where the machine is known to be gone, kubectl delete node doe
 // The same question has to find most of the canaries, the instances of Ready Nodes of the
 // same cloud. The majority decides, so that one Node with a false provider ID neither
 // proves nor refutes anything. Without canaries see alone.
-func (x *moment) canary(c *candidate) string {
+func (x *evaluation) canary(c *candidate) string {
 	r := x.memory.Seen[c.id]
 	list := x.canariesOf(c.id, r)
 	finds, misses, lost := 0, 0, ""
@@ -155,7 +155,7 @@ func (x *moment) canary(c *candidate) string {
 // alone is B1 for a cloud without a Ready Node. The Node goes only if a scale-down removed it,
 // its own group is listed complete, and no other Node of its cloud is missing from the list
 // without having been removed by a scale-down.
-func (x *moment) alone(c *candidate, r Record) string {
+func (x *evaluation) alone(c *candidate, r Record) string {
 	const nothing = "the cloud lists no instance of a Ready Node"
 	home := x.view.groups[r.Group]
 	switch {
@@ -180,7 +180,7 @@ func (x *moment) alone(c *candidate, r Record) string {
 // ones and Nodes of the control plane. For a group that is declared in a file, account and
 // region have to be the same. One moment has one list of canaries for each place, so that a
 // question and the judgement of its answer rest on the same Nodes.
-func (x *moment) canariesOf(of cluster.InstanceID, r Record) []cluster.Node {
+func (x *evaluation) canariesOf(of cluster.InstanceID, r Record) []cluster.Node {
 	if list, ok := x.chosen[place{cloudOf(of), r.Account}]; ok {
 		return list
 	}
@@ -209,7 +209,7 @@ type place struct{ cloud, account string }
 
 // ask adds the due questions by ID to the plan: for each Node whose instance the list shows
 // as gone, the instance and its canaries.
-func (x *moment) ask(list []*candidate, plan *Plan) {
+func (x *evaluation) ask(list []*candidate, plan *Plan) {
 	wanted := map[cluster.InstanceID]bool{}
 	for _, c := range list {
 		if c.sight.state != gone || x.in.Outage != "" {
@@ -235,7 +235,7 @@ func (x *moment) ask(list []*candidate, plan *Plan) {
 
 // lacksAnswer is G5: it returns why the cloud's answers by ID do not prove yet that the
 // instance is gone.
-func lacksAnswer(c *candidate, x *moment) string {
+func lacksAnswer(c *candidate, x *evaluation) string {
 	a := c.watch.Asked
 	switch {
 	case a.At.IsZero():

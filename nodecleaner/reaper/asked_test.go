@@ -9,12 +9,12 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// moment is the world as it is now, before any rule is asked.
-func (w *world) moment() *moment { return newMoment(w.in, w.memory, w.policy) }
+// evaluation is the world as it is now, before any rule is asked.
+func (w *world) moment() *evaluation { return newMoment(w.in, w.memory, w.policy) }
 
 // absent is the candidate of a Node whose instance the newest list does not have.
 func (w *world) absent(n int) *candidate {
-	return &candidate{node: *w.node(n), id: machine(w.node(n).ProviderID), watch: Watch{Since: noon}, sight: sight{state: gone}}
+	return &candidate{node: *w.node(n), id: machine(w.node(n).ProviderID), watch: Watch{Since: noon}, sight: observation{state: gone}}
 }
 
 // answers has the cloud give one answer for n00's instance and another for all others.
@@ -359,7 +359,7 @@ func TestLacksAnswer(t *testing.T) {
 	} {
 		asked := two
 		c.change(&asked)
-		x := &moment{in: Input{Now: noon.Add(c.now)}, policy: Policy{SightInterval: time.Minute}}
+		x := &evaluation{in: Input{Now: noon.Add(c.now)}, policy: Policy{SightInterval: time.Minute}}
 		agree(t, name, lacksAnswer(&candidate{node: cluster.Node{ProviderID: "p"}, watch: Watch{Asked: asked}}, x), c.want)
 	}
 }

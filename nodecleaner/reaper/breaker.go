@@ -13,7 +13,7 @@ import (
 
 // freeze is B3: after an interruption of our own view (the API server was away, this agent
 // did not lead or did not run, the clock jumped) nothing is deleted for FreezeFor.
-func (x *moment) freeze() {
+func (x *evaluation) freeze() {
 	m, in, p := &x.memory, x.in, x.policy
 	silent := !m.LastRound.IsZero() && in.Now.Sub(m.LastRound) > p.Silence
 	back := in.Now.Before(m.LastRound)
@@ -40,7 +40,7 @@ func (x *moment) freeze() {
 // countErrors is B6: after several failed reads within BreakWithin the cloud's next answers
 // are not trusted. Rounds come at irregular times, so reads that fail within one
 // UnknownLook count as one.
-func (x *moment) countErrors() {
+func (x *evaluation) countErrors() {
 	m, in, p := &x.memory, x.in, x.policy
 	failed := in.ReadProblem != "" || slices.ContainsFunc(in.Groups, func(g cluster.NodeGroup) bool { return g.Stale != "" })
 	if n := len(m.Errors); failed && (n == 0 || in.Now.Sub(m.Errors[n-1]) >= p.UnknownLook()) {
@@ -62,7 +62,7 @@ func (x *moment) countErrors() {
 // Ready at once); Nodes that were removed by a scale-down do not count. B2 counts each Node whose instance
 // was seen gone once, and the deletions of the last MassHold: Nodes that die one by one are
 // a mass failure, too.
-func (x *moment) census(watch map[cluster.NodeName]Watch) {
+func (x *evaluation) census(watch map[cluster.NodeName]Watch) {
 	m := &x.memory
 	m.Unledgered = slices.DeleteFunc(m.Unledgered, func(t time.Time) bool { return x.in.Now.Sub(t) > x.policy.MassHold })
 	managed, unledgered := len(m.Unledgered), len(m.Unledgered)
@@ -113,7 +113,7 @@ func Breakers() []string {
 
 // name adds the open breakers to the plan, in the order of the rules. A breaker is open if
 // it held a Node in this round.
-func (x *moment) name(plan *Plan) {
+func (x *evaluation) name(plan *Plan) {
 	for _, rule := range Breakers() {
 		if why := x.stopped[rule]; why != "" { // never B1
 			plan.Breakers = append(plan.Breakers, Breaker{rule, why})
@@ -130,7 +130,7 @@ func (x *moment) name(plan *Plan) {
 // mark plans the taint of a stopped instance (node.cloudprovider.kubernetes.io/shutdown), as
 // a cloud controller manager would write it: a stopped machine's Node stays. Our taint is
 // removed when the instance runs again.
-func (x *moment) mark(c *candidate, plan *Plan) {
+func (x *evaluation) mark(c *candidate, plan *Plan) {
 	f, here := x.view.instances[c.id]
 	if c.rule != "" && c.rule != "L0" || !here || f.group.Stale != "" || x.in.Outage != "" || x.in.Coexist != "" || x.policy.Observe {
 		return
@@ -152,7 +152,7 @@ var bootID = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
 // claim plans the annotations that name the group of an existing instance, and the boot ID of its machine, on its Node. An
 // instance that is not listed has PhaseUnknown.
-func (x *moment) claim(c *candidate, plan *Plan) {
+func (x *evaluation) claim(c *candidate, plan *Plan) {
 	f, boot := x.view.instances[c.id], x.memory.Seen[c.id].BootID
 	if !bootID.MatchString(boot) {
 		boot = "" // a kubelet writes it, and the admission policy takes no other form

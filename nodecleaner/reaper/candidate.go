@@ -21,7 +21,7 @@ type candidate struct {
 
 	rule, why string // why it is not eligible; empty: it is eligible, and the fields below are set
 	watch     Watch
-	sight     sight
+	sight     observation
 	twin      bool // a new instance has its name (S1)
 
 	due   time.Time // when the rule that holds it may let go
@@ -31,7 +31,7 @@ type candidate struct {
 
 // candidate gathers the facts about n. A Node that may be dead is watched: the newest read
 // is stored as a sight.
-func (x *moment) candidate(n cluster.Node) *candidate {
+func (x *evaluation) candidate(n cluster.Node) *candidate {
 	c := &candidate{node: n, id: machine(n.ProviderID)}
 	var r Record
 	r, c.known = x.memory.Seen[c.id]
@@ -50,7 +50,7 @@ func (x *moment) candidate(n cluster.Node) *candidate {
 	return c
 }
 
-func (x *moment) zone(n cluster.Node, r Record) string {
+func (x *evaluation) zone(n cluster.Node, r Record) string {
 	if r.Zone != "" {
 		return r.Zone
 	}
@@ -76,7 +76,7 @@ func (m *Memory) watched(n cluster.Node, in Input) Watch {
 }
 
 // count stores a sight. Only a read newer than the last one counts.
-func (w *Watch) count(s sight, p Policy) {
+func (w *Watch) count(s observation, p Policy) {
 	if s.at.Before(w.Since) || !s.at.After(w.Looked) {
 		return
 	}
@@ -104,7 +104,7 @@ func (w *Watch) count(s sight, p Policy) {
 func (p Policy) UnknownLook() time.Duration { return min(unknownLook, p.SightInterval) }
 
 // grace is how long the Node must look dead (L1, L2).
-func (c *candidate) grace(x *moment) time.Duration {
+func (c *candidate) grace(x *evaluation) time.Duration {
 	switch {
 	case c.watch.Positive:
 		return x.policy.GoneGrace
@@ -118,7 +118,7 @@ func (c *candidate) grace(x *moment) time.Duration {
 func (c *candidate) certain() bool { return c.sent && c.watch.Positive }
 
 // released reports whether a mass breaker has held a terminated instance for MassHold.
-func (c *candidate) released(x *moment) bool {
+func (c *candidate) released(x *evaluation) bool {
 	if !c.watch.Positive {
 		return false
 	}

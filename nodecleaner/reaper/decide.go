@@ -161,8 +161,8 @@ type Watch struct {
 	// Fenced is since when the Node is seen with the out-of-service taint (N4).
 	Fenced time.Time `json:"fenced,omitzero"`
 	// Asked is the cloud's answer by ID (G5), Pulse the movement of the Lease (L2).
-	Asked Asked `json:"asked,omitzero"`
-	Pulse Pulse `json:"pulse,omitzero"`
+	Asked Asked      `json:"asked,omitzero"`
+	Pulse leaseWatch `json:"pulse,omitzero"`
 }
 
 // Plan lists the actions for the Nodes of this moment.
@@ -290,7 +290,7 @@ func Decide(in Input, m Memory, p Policy) (Plan, Memory) {
 }
 
 // first asks the rules in their order and returns the first objection.
-func first(list []check, c *candidate, x *moment) (rule, why string) {
+func first(list []check, c *candidate, x *evaluation) (rule, why string) {
 	for _, rule := range list {
 		if why := rule.holds(c, x); why != "" {
 			return rule.id, why
@@ -300,7 +300,7 @@ func first(list []check, c *candidate, x *moment) (rule, why string) {
 }
 
 // release asks the breakers about a Node that is proven gone, and plans its deletion.
-func (x *moment) release(c *candidate, plan *Plan) {
+func (x *evaluation) release(c *candidate, plan *Plan) {
 	rule, why := first(breakerChecks, c, x)
 	x.memory.Watch[c.node.Name] = c.watch // N4 began to wait
 	if c.fence {
@@ -318,8 +318,8 @@ func (x *moment) release(c *candidate, plan *Plan) {
 	plan.Delete = append(plan.Delete, c.deletion())
 }
 
-// moment is the state of one call of Decide, shared by all rules.
-type moment struct {
+// evaluation is the state of one call of Decide, shared by all rules.
+type evaluation struct {
 	in          Input
 	policy      Policy
 	memory      Memory // the next memory, as far as it is computed
@@ -341,8 +341,8 @@ type moment struct {
 	chosen  map[place][]cluster.Node        // canaries
 }
 
-func newMoment(in Input, m Memory, p Policy) *moment {
-	x := &moment{in: in, policy: p, memory: m.Clone(), own: map[cluster.NodeName]bool{}, ownInstance: map[cluster.InstanceID]bool{},
+func newMoment(in Input, m Memory, p Policy) *evaluation {
+	x := &evaluation{in: in, policy: p, memory: m.Clone(), own: map[cluster.NodeName]bool{}, ownInstance: map[cluster.InstanceID]bool{},
 		wanted: map[cluster.NodeName]bool{}, zones: map[string]string{}, stopped: map[string]string{},
 		sharing: map[cluster.InstanceID][]string{}, chosen: map[place][]cluster.Node{}}
 	x.nodes = slices.Clone(in.Nodes)

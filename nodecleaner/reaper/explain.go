@@ -61,7 +61,7 @@ func Explain(in Input, m Memory, p Policy, name cluster.NodeName) Verdict {
 
 // trace asks the rules about one Node again; the breakers' answers come from the plan,
 // which knows all Nodes.
-func (v *Verdict) trace(c *candidate, x *moment, plan Plan, next Memory) {
+func (v *Verdict) trace(c *candidate, x *evaluation, plan Plan, next Memory) {
 	for _, d := range plan.Delete {
 		if d.Node == c.node.Name {
 			v.Rule, v.Why, v.Deletes = d.Rule, d.Why, true
@@ -92,7 +92,7 @@ func (v *Verdict) trace(c *candidate, x *moment, plan Plan, next Memory) {
 	v.facts(c, x, next)
 }
 
-func (v *Verdict) facts(c *candidate, x *moment, next Memory) {
+func (v *Verdict) facts(c *candidate, x *evaluation, next Memory) {
 	add := func(format string, args ...any) { v.Facts = append(v.Facts, fmt.Sprintf(format, args...)) }
 	if r, ok := next.Seen[c.id]; ok {
 		sent := "no scale-down removed it"

@@ -21,7 +21,7 @@ const ghostFor = 5 * time.Minute
 // does not speak.
 type witness struct {
 	of   string // the fact, for the manual
-	says func(x *moment, n cluster.Node, r Record) string
+	says func(x *evaluation, n cluster.Node, r Record) string
 	// lasting evidence is stored, and holds the Node as long as there is one.
 	lasting bool
 	// yields tells that the cloud's own word outweighs it, where the instance had this Node's name and address.
@@ -31,7 +31,7 @@ type witness struct {
 // witnesses is the table of E7: before a deletion each is asked, in this order, and one suffices.
 var witnesses = []witness{
 	{of: "another Node with the same provider ID", says: sharesID},
-	{of: "a witness that spoke earlier of this Node", says: func(x *moment, n cluster.Node, _ Record) string { return x.memory.Doubts[n.UID] }},
+	{of: "a witness that spoke earlier of this Node", says: func(x *evaluation, n cluster.Node, _ Record) string { return x.memory.Doubts[n.UID] }},
 	{of: "the system UUID", says: otherSystem, lasting: true},
 	{of: "the Node's creation, after the end of the instance", says: madeAfterEnd, lasting: true},
 	{of: "another Node that had the same provider ID", says: sharedID, lasting: true, yields: true},
@@ -48,13 +48,13 @@ var witnesses = []witness{
 
 // doubt returns why n's provider ID may be another machine's; empty: there is no evidence
 // against it.
-func (x *moment) doubt(n cluster.Node) string { return x.testify(n, false) }
+func (x *evaluation) doubt(n cluster.Node) string { return x.testify(n, false) }
 
 // contradiction returns the lasting evidence against one Node's provider ID.
-func (x *moment) contradiction(n cluster.Node) string { return x.testify(n, true) }
+func (x *evaluation) contradiction(n cluster.Node) string { return x.testify(n, true) }
 
 // testify asks the witnesses of one kind.
-func (x *moment) testify(n cluster.Node, lasting bool) string {
+func (x *evaluation) testify(n cluster.Node, lasting bool) string {
 	r := x.memory.Seen[machine(n.ProviderID)]
 	for _, w := range witnesses {
 		if w.lasting != lasting || w.yields && known(n, r) {
@@ -67,32 +67,32 @@ func (x *moment) testify(n cluster.Node, lasting bool) string {
 	return ""
 }
 
-func sharesID(x *moment, n cluster.Node, _ Record) string {
+func sharesID(x *evaluation, n cluster.Node, _ Record) string {
 	if names := x.sharing[machine(n.ProviderID)]; len(names) > 1 {
 		return "Nodes " + strings.Join(names, " and ") + " carry the same provider ID " + n.ProviderID + " (a baked image?): which of them is the instance is not known"
 	}
 	return ""
 }
 
-func sharedID(x *moment, n cluster.Node, r Record) string {
+func sharedID(x *evaluation, n cluster.Node, r Record) string {
 	return strings.NewReplacer(" carry ", " carried ", "them is", "them was").Replace(sharesID(x, n, r))
 }
 
-func otherSystem(_ *moment, n cluster.Node, r Record) string {
+func otherSystem(_ *evaluation, n cluster.Node, r Record) string {
 	if r.SystemUUID == "" || n.SystemUUID == "" || strings.EqualFold(r.SystemUUID, n.SystemUUID) {
 		return ""
 	}
 	return fmt.Sprintf("the Node's system UUID is %s, and the machine that was instance %s had %s: its provider ID is another machine's", n.SystemUUID, n.ProviderID, r.SystemUUID)
 }
 
-func madeAfterEnd(_ *moment, n cluster.Node, r Record) string {
+func madeAfterEnd(_ *evaluation, n cluster.Node, r Record) string {
 	if r.Gone.IsZero() || !n.Created.After(r.Gone) || restored(n, r) {
 		return ""
 	}
 	return "the Node was made after instance " + n.ProviderID + " had ended: its provider ID is another machine's"
 }
 
-func readyAfterEnd(x *moment, n cluster.Node, r Record) string {
+func readyAfterEnd(x *evaluation, n cluster.Node, r Record) string {
 	if n.Ready != cluster.StatusTrue || r.Gone.IsZero() || x.in.Outage != "" || x.frozen != "" || x.in.Now.Sub(r.Gone) <= ghostFor {
 		return ""
 	}
@@ -101,7 +101,7 @@ func readyAfterEnd(x *moment, n cluster.Node, r Record) string {
 
 // otherBoot asks for proof: the boot ID on the Node has to be the one that it had while its instance existed. A machine that
 // boots and ends between two reads of the cloud is held, too, unless its system UUID tells that it is the same.
-func otherBoot(_ *moment, n cluster.Node, r Record) string {
+func otherBoot(_ *evaluation, n cluster.Node, r Record) string {
 	switch {
 	case r.over().IsZero() || n.BootID == "" || n.BootID == r.BootID:
 		return ""
@@ -111,21 +111,21 @@ func otherBoot(_ *moment, n cluster.Node, r Record) string {
 	return fmt.Sprintf("the Node's boot ID is %s, and the machine that was instance %s had %s while it existed: another machine may use the Node", n.BootID, n.ProviderID, r.BootID)
 }
 
-func otherMachineID(_ *moment, n cluster.Node, r Record) string {
+func otherMachineID(_ *evaluation, n cluster.Node, r Record) string {
 	if r.over().IsZero() || n.MachineID == "" || r.MachineID == "" || n.MachineID == r.MachineID {
 		return ""
 	}
 	return fmt.Sprintf("the Node's machine ID is %s, and the machine that was instance %s had %s while it existed: another machine uses the Node", n.MachineID, n.ProviderID, r.MachineID)
 }
 
-func beatsAfterEnd(_ *moment, n cluster.Node, r Record) string {
+func beatsAfterEnd(_ *evaluation, n cluster.Node, r Record) string {
 	if r.Beat.IsZero() || !n.Heartbeat.After(r.Beat) {
 		return ""
 	}
 	return "a kubelet reported at " + stamp(n.Heartbeat) + " by its own clock, long after instance " + n.ProviderID + " had ended: another machine uses the Node"
 }
 
-func certifiedAfterEnd(x *moment, n cluster.Node, r Record) string {
+func certifiedAfterEnd(x *evaluation, n cluster.Node, r Record) string {
 	at, end := x.in.Certified[n.Name], r.over()
 	if end.IsZero() || !at.After(end.Add(ghostFor)) {
 		return ""
@@ -133,21 +133,21 @@ func certifiedAfterEnd(x *moment, n cluster.Node, r Record) string {
 	return "a kubelet got a client certificate for this Node at " + stamp(at) + ", long after instance " + n.ProviderID + " had ended: another machine uses the Node"
 }
 
-func olderThanInstance(_ *moment, n cluster.Node, r Record) string {
+func olderThanInstance(_ *evaluation, n cluster.Node, r Record) string {
 	if r.Launched.IsZero() || !n.Created.Before(r.Launched.Add(-ghostFor)) {
 		return ""
 	}
 	return "the Node was made before instance " + n.ProviderID + " was launched (" + stamp(r.Launched) + "): its provider ID may be another machine's"
 }
 
-func madeAfterAbsence(_ *moment, n cluster.Node, r Record) string {
+func madeAfterAbsence(_ *evaluation, n cluster.Node, r Record) string {
 	if r.Absent.IsZero() || !n.Created.After(r.Absent) {
 		return ""
 	}
 	return "the Node was made after the cloud had stopped listing instance " + n.ProviderID + ": its provider ID may be another machine's"
 }
 
-func hasHeir(x *moment, n cluster.Node, _ Record) string {
+func hasHeir(x *evaluation, n cluster.Node, _ Record) string {
 	id, why := x.heir(n)
 	if id == "" {
 		return ""
@@ -158,7 +158,7 @@ func hasHeir(x *moment, n cluster.Node, _ Record) string {
 // heir is an instance without a Node that the Node may be of, instead of the one in its provider ID: it was there when the Node
 // was made, and it has the Node's name, or the cloud tells no names. A Node that is older than every such instance
 // makes room (S1). Empty: there is none.
-func (x *moment) heir(n cluster.Node) (id cluster.InstanceID, why string) {
+func (x *evaluation) heir(n cluster.Node) (id cluster.InstanceID, why string) {
 	own := machine(n.ProviderID)
 	for _, id := range x.view.names[string(n.Name)] {
 		if launched := x.memory.Seen[id].launched(); !x.view.backed[id] && id != own && !n.Created.Before(launched) {
@@ -172,7 +172,7 @@ func (x *moment) heir(n cluster.Node) (id cluster.InstanceID, why string) {
 }
 
 // hasFalseID is E7.
-func hasFalseID(c *candidate, x *moment) string {
+func hasFalseID(c *candidate, x *evaluation) string {
 	if why := x.doubt(c.node); why != "" {
 		return why + byHand
 	}
@@ -181,7 +181,7 @@ func hasFalseID(c *candidate, x *moment) string {
 
 // suspect stores the evidence against provider IDs at this moment. A doubt lasts as long as
 // its Node and keeps its first reason.
-func (x *moment) suspect() {
+func (x *evaluation) suspect() {
 	there := map[cluster.UID]bool{}
 	for _, n := range x.nodes {
 		there[n.UID] = true
@@ -218,7 +218,7 @@ func restored(n cluster.Node, r Record) bool {
 
 // stranger: the Node has neither a name nor an address of the instance. The cloud must have told both, and the Node must have
 // both.
-func stranger(_ *moment, n cluster.Node, r Record) string {
+func stranger(_ *evaluation, n cluster.Node, r Record) string {
 	words := strings.Fields(r.Known)
 	isAddress := func(s string) bool { return strings.ContainsAny(s, ":.") }
 	isName := func(s string) bool { return !isAddress(s) }
@@ -251,7 +251,7 @@ func knownAs(i cluster.Instance) string {
 // askStrays adds questions for strays: instances of Ready Nodes that no group lists any
 // more. Most of them were taken out of their group and exist; an instance that does not
 // exist shows a false provider ID.
-func (x *moment) askStrays(wanted map[cluster.InstanceID]bool) {
+func (x *evaluation) askStrays(wanted map[cluster.InstanceID]bool) {
 	if x.in.Outage != "" || x.frozen != "" {
 		return
 	}
@@ -270,7 +270,7 @@ func (x *moment) askStrays(wanted map[cluster.InstanceID]bool) {
 
 // hearStrays stores the cloud's answers about strays. A Node may be Ready for a moment after
 // its machine's end: only a second answer, long after the first, is evidence against it.
-func (x *moment) hearStrays() {
+func (x *evaluation) hearStrays() {
 	for _, n := range x.nodes {
 		id := machine(n.ProviderID)
 		r, known := x.memory.Seen[id]
@@ -296,7 +296,7 @@ func (x *moment) hearStrays() {
 
 // lost returns since when the cloud has not found the instance of a Ready Node while it
 // found the canaries; zero: the cloud finds the instance, or its answer proves nothing.
-func (x *moment) lost(n cluster.Node, r Record, said cluster.Existence) time.Time {
+func (x *evaluation) lost(n cluster.Node, r Record, said cluster.Existence) time.Time {
 	ended := said == cluster.InstanceTerminated || said == cluster.InstanceNotFound
 	if !ended || x.in.Outage != "" || x.frozen != "" || !x.othersLive(n, r) {
 		return time.Time{}
@@ -309,7 +309,7 @@ func (x *moment) lost(n cluster.Node, r Record, said cluster.Existence) time.Tim
 
 // othersLive reports whether the question that did not find n's instance found most of its
 // canaries.
-func (x *moment) othersLive(n cluster.Node, r Record) bool {
+func (x *evaluation) othersLive(n cluster.Node, r Record) bool {
 	balance := 0
 	for _, other := range x.canariesOf(machine(n.ProviderID), r) {
 		switch x.in.Answers[cluster.InstanceID(other.ProviderID)].Existence {

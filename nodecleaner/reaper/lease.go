@@ -16,18 +16,18 @@ type Lease struct {
 	Problem string
 }
 
-// Pulse is the observed movement of a Node's Lease.
-type Pulse struct {
+// leaseWatch is the observed movement of a Node's Lease.
+type leaseWatch struct {
 	Stamp time.Time `json:"stamp,omitzero"` // the renewTime of the Lease
 	Still time.Time `json:"still,omitzero"` // since when the stamp has not changed, by our clock; zero: never read
 	Moved time.Time `json:"moved,omitzero"` // when the stamp last changed, by our clock; zero: never
 }
 
 // feel stores a read of the Lease.
-func (p *Pulse) feel(l Lease, now time.Time) {
+func (p *leaseWatch) feel(l Lease, now time.Time) {
 	switch {
 	case l.Problem != "":
-		*p = Pulse{}
+		*p = leaseWatch{}
 	case p.Still.IsZero():
 		p.Stamp, p.Still = l.Renewed, now
 	case !l.Renewed.Equal(p.Stamp):
@@ -38,7 +38,7 @@ func (p *Pulse) feel(l Lease, now time.Time) {
 // renewsLease is L2: a kubelet that renews its Lease lives. The Lease of a terminated
 // instance has to stand still from one sight to the next; a renewal after the cloud called
 // the instance terminated comes from another machine that uses the same Node.
-func renewsLease(c *candidate, x *moment) string {
+func renewsLease(c *candidate, x *evaluation) string {
 	p := c.watch.Pulse
 	if p.Still.IsZero() {
 		if why := x.in.Leases[c.node.Name].Problem; why != "" {

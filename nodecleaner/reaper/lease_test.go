@@ -11,19 +11,19 @@ import (
 // TestFeel (L2): the first read of a Lease and each change of its stamp begin the wait
 // anew; a read that failed forgets what was seen.
 func TestFeel(t *testing.T) {
-	now, was := noon.Add(time.Minute), Pulse{Stamp: noon, Still: noon, Moved: noon}
+	now, was := noon.Add(time.Minute), leaseWatch{Stamp: noon, Still: noon, Moved: noon}
 	for name, c := range map[string]struct {
-		pulse Pulse
+		pulse leaseWatch
 		lease Lease
-		want  Pulse
+		want  leaseWatch
 	}{
-		"the first read":   {Pulse{}, Lease{Renewed: noon}, Pulse{Stamp: noon, Still: now}},
-		"no Lease":         {Pulse{}, Lease{}, Pulse{Still: now}},
+		"the first read":   {leaseWatch{}, Lease{Renewed: noon}, leaseWatch{Stamp: noon, Still: now}},
+		"no Lease":         {leaseWatch{}, Lease{}, leaseWatch{Still: now}},
 		"it stands still":  {was, Lease{Renewed: noon}, was},
-		"it moves":         {was, Lease{Renewed: now}, Pulse{Stamp: now, Still: now, Moved: now}},
-		"it goes backward": {was, Lease{Renewed: noon.Add(-time.Hour)}, Pulse{Stamp: noon.Add(-time.Hour), Still: now, Moved: now}},
-		"it is not read":   {was, Lease{Renewed: noon, Problem: "403"}, Pulse{}},
-		"it fails at once": {Pulse{}, Lease{Renewed: noon, Problem: "403"}, Pulse{}},
+		"it moves":         {was, Lease{Renewed: now}, leaseWatch{Stamp: now, Still: now, Moved: now}},
+		"it goes backward": {was, Lease{Renewed: noon.Add(-time.Hour)}, leaseWatch{Stamp: noon.Add(-time.Hour), Still: now, Moved: now}},
+		"it is not read":   {was, Lease{Renewed: noon, Problem: "403"}, leaseWatch{}},
+		"it fails at once": {leaseWatch{}, Lease{Renewed: noon, Problem: "403"}, leaseWatch{}},
 	} {
 		got := c.pulse
 		if got.feel(c.lease, now); got != c.want {
@@ -34,9 +34,9 @@ func TestFeel(t *testing.T) {
 
 // TestRenewsLease (L2): the time for which a Lease has to stand still, and the words.
 func TestRenewsLease(t *testing.T) {
-	still := func(d time.Duration) Pulse { return Pulse{Still: noon.Add(-d)} }
+	still := func(d time.Duration) leaseWatch { return leaseWatch{Still: noon.Add(-d)} }
 	for name, c := range map[string]struct {
-		pulse    Pulse
+		pulse    leaseWatch
 		positive bool
 		sent     bool
 		problem  string
@@ -46,13 +46,13 @@ func TestRenewsLease(t *testing.T) {
 		"cannot be read":        {problem: "403", want: "cannot be read: 403"},
 		"absent, for the grace": {pulse: still(10 * time.Minute)},
 		"absent, for less":      {pulse: still(10*time.Minute - 1), want: "has been watched since 2026-11-21T11:50:00Z, for less than 10m0s"},
-		"absent, renewed":       {pulse: Pulse{Still: noon, Moved: noon}, want: "renewed its Lease at 2026-11-21T12:00:00Z"},
+		"absent, renewed":       {pulse: leaseWatch{Still: noon, Moved: noon}, want: "renewed its Lease at 2026-11-21T12:00:00Z"},
 		"removed by a scale-down, for its shorter grace": {pulse: still(30 * time.Second), sent: true},
 		"terminated, for the interval":                   {pulse: still(time.Minute), positive: true},
 		"terminated, for less":                           {pulse: still(time.Minute - 1), positive: true, want: "for less than 1m0s"},
-		"terminated, renewed before":                     {pulse: Pulse{Still: noon.Add(-time.Minute), Moved: noon.Add(-time.Minute)}, positive: true},
-		"terminated, renewed since":                      {pulse: Pulse{Still: noon.Add(-2 * time.Minute), Moved: noon.Add(1 - time.Minute)}, positive: true, want: "renewed its Lease at"},
-		"terminated, renewed since, long ago":            {pulse: Pulse{Still: noon.Add(-3 * time.Minute), Moved: noon.Add(1 - time.Minute)}, positive: true},
+		"terminated, renewed before":                     {pulse: leaseWatch{Still: noon.Add(-time.Minute), Moved: noon.Add(-time.Minute)}, positive: true},
+		"terminated, renewed since":                      {pulse: leaseWatch{Still: noon.Add(-2 * time.Minute), Moved: noon.Add(1 - time.Minute)}, positive: true, want: "renewed its Lease at"},
+		"terminated, renewed since, long ago":            {pulse: leaseWatch{Still: noon.Add(-3 * time.Minute), Moved: noon.Add(1 - time.Minute)}, positive: true},
 	} {
 		w := newWorld()
 		w.policy.SentGrace = 30 * time.Second
@@ -72,7 +72,7 @@ func TestRenewsLease(t *testing.T) {
 // TestWantLeases (L2): the Lease is read unless the list shows that the instance exists.
 func TestWantLeases(t *testing.T) {
 	var plan Plan
-	wantLeases([]*candidate{{node: cluster.Node{Name: "lives"}, sight: sight{state: alive}}, {node: cluster.Node{Name: "gone"}, sight: sight{state: gone}},
+	wantLeases([]*candidate{{node: cluster.Node{Name: "lives"}, sight: observation{state: alive}}, {node: cluster.Node{Name: "gone"}, sight: observation{state: gone}},
 		{node: cluster.Node{Name: "unknown"}}}, &plan)
 	if !slices.Equal(plan.Leases, []cluster.NodeName{"gone", "unknown"}) {
 		t.Errorf("read: %v", plan.Leases)

@@ -19,7 +19,7 @@ type check struct {
 	tells Telling
 	// remedy is what an operator does, for the journal catalog; empty: nothing.
 	remedy string
-	holds  func(*candidate, *moment) string
+	holds  func(*candidate, *evaluation) string
 }
 
 // eligibleChecks choose the Nodes that the proof is tried for.
@@ -158,35 +158,35 @@ func Recheck(live cluster.Node, d Deletion) (rule, why string) {
 	return "", ""
 }
 
-func isReady(c *candidate, _ *moment) string {
+func isReady(c *candidate, _ *evaluation) string {
 	if c.node.Ready == cluster.StatusTrue {
 		return "Node is Ready"
 	}
 	return ""
 }
 
-func isControlPlane(c *candidate, _ *moment) string {
+func isControlPlane(c *candidate, _ *evaluation) string {
 	if c.node.ControlPlane {
 		return "Node is of the control plane"
 	}
 	return ""
 }
 
-func isOwn(c *candidate, x *moment) string {
+func isOwn(c *candidate, x *evaluation) string {
 	if x.own[c.node.Name] || x.ownInstance[c.id] {
 		return "Node is the agent's own machine"
 	}
 	return ""
 }
 
-func isKept(c *candidate, _ *moment) string {
+func isKept(c *candidate, _ *evaluation) string {
 	if c.node.Annotations[cluster.AnnotationKeep] != "" {
 		return "annotation " + cluster.AnnotationKeep + " keeps it"
 	}
 	return ""
 }
 
-func hasNoProviderID(c *candidate, _ *moment) string {
+func hasNoProviderID(c *candidate, _ *evaluation) string {
 	if c.node.ProviderID == "" {
 		return "Node has no provider ID: nothing can be proven about its instance"
 	}
@@ -195,7 +195,7 @@ func hasNoProviderID(c *candidate, _ *moment) string {
 
 // wasNeverSeen holds a Node whose instance was never a member of a managed group. A taint
 // alone proves no membership, and neither does an instance that had ended at its first sight.
-func wasNeverSeen(c *candidate, x *moment) string {
+func wasNeverSeen(c *candidate, x *evaluation) string {
 	r := x.memory.Seen[c.id]
 	switch group := c.node.Annotations[cluster.AnnotationGroup]; {
 	case r.Group != "" && !r.Late, !c.known && x.view.instances[c.id].group != nil: // a stale group lists it
@@ -208,7 +208,7 @@ func wasNeverSeen(c *candidate, x *moment) string {
 	return "instance " + c.node.ProviderID + " was never seen in a managed node group" + byHand
 }
 
-func isLeaving(c *candidate, _ *moment) string {
+func isLeaving(c *candidate, _ *evaluation) string {
 	if c.node.Deleting {
 		return "Node is being deleted already and waits for its finalizers"
 	}
@@ -217,7 +217,7 @@ func isLeaving(c *candidate, _ *moment) string {
 
 // isUnknown is G0: it holds a Node about whose instance the newest read says nothing, also
 // after two sights: a proof that cannot be repeated now is not acted on now.
-func isUnknown(c *candidate, x *moment) string {
+func isUnknown(c *candidate, x *evaluation) string {
 	if c.sight.state == unknown {
 		return "it is not known whether the instance is gone: " + c.sight.why
 	}
@@ -230,14 +230,14 @@ func isUnknown(c *candidate, x *moment) string {
 	return ""
 }
 
-func failsCanary(c *candidate, _ *moment) string {
+func failsCanary(c *candidate, _ *evaluation) string {
 	if c.sight.state == gone && c.watch.Asked.Rule == "B1" {
 		return c.watch.Asked.Why
 	}
 	return ""
 }
 
-func isAlive(c *candidate, _ *moment) string {
+func isAlive(c *candidate, _ *evaluation) string {
 	if c.sight.state == alive {
 		return c.sight.why
 	}
@@ -247,7 +247,7 @@ func isAlive(c *candidate, _ *moment) string {
 	return ""
 }
 
-func lacksSecondSight(c *candidate, x *moment) string {
+func lacksSecondSight(c *candidate, x *evaluation) string {
 	if c.watch.First.IsZero() {
 		return "the cloud has not been read since the Node is not Ready"
 	}
@@ -257,7 +257,7 @@ func lacksSecondSight(c *candidate, x *moment) string {
 	return ""
 }
 
-func isYoung(c *candidate, x *moment) string {
+func isYoung(c *candidate, x *evaluation) string {
 	if due := c.node.Created.Add(x.policy.Grace); !c.sent && !c.watch.Positive && x.in.Now.Before(due) {
 		c.due = due
 		return fmt.Sprintf("Node is younger than %s", x.policy.Grace)
@@ -265,7 +265,7 @@ func isYoung(c *candidate, x *moment) string {
 	return ""
 }
 
-func lacksGrace(c *candidate, x *moment) string {
+func lacksGrace(c *candidate, x *evaluation) string {
 	grace := c.grace(x)
 	if due := c.watch.Since.Add(grace); x.in.Now.Before(due) {
 		c.due = due
@@ -274,7 +274,7 @@ func lacksGrace(c *candidate, x *moment) string {
 	return ""
 }
 
-func isReachable(c *candidate, _ *moment) string {
+func isReachable(c *candidate, _ *evaluation) string {
 	if !c.watch.Positive && !unreachable(c.node) {
 		return "it carries no taint node.kubernetes.io/unreachable"
 	}
@@ -284,7 +284,7 @@ func isReachable(c *candidate, _ *moment) string {
 // wasBlind is B3. A freeze doubts our view of the Nodes. It does not hold a Node that
 // a scale-down removed and whose instance the cloud has listed as terminated twice since the outage:
 // that proof is independent of our view (during an outage it begins anew in every round).
-func wasBlind(c *candidate, x *moment) string {
+func wasBlind(c *candidate, x *evaluation) string {
 	if x.frozen == "" || c.certain() {
 		return ""
 	}
@@ -292,7 +292,7 @@ func wasBlind(c *candidate, x *moment) string {
 	return fmt.Sprintf("nothing is deleted until %s: %s", stamp(x.frozenUntil), x.frozen)
 }
 
-func cloudFails(c *candidate, x *moment) string {
+func cloudFails(c *candidate, x *evaluation) string {
 	if x.cloudFrozen == "" || c.certain() {
 		return ""
 	}
@@ -303,21 +303,21 @@ func cloudFails(c *candidate, x *moment) string {
 // tooMany is B2. It holds a Node whose instance is only absent even if a scale-down removed it: a
 // read that lacks several other instances may be cut short, and lack this one for the same
 // reason.
-func tooMany(c *candidate, x *moment) string {
+func tooMany(c *candidate, x *evaluation) string {
 	if c.sent && c.watch.Positive || c.released(x) {
 		return ""
 	}
 	return x.mass
 }
 
-func zoneIsDown(c *candidate, x *moment) string {
+func zoneIsDown(c *candidate, x *evaluation) string {
 	if c.sent || c.released(x) {
 		return ""
 	}
 	return x.zones[c.zone]
 }
 
-func isCoveredElsewhere(c *candidate, x *moment) string {
+func isCoveredElsewhere(c *candidate, x *evaluation) string {
 	if x.in.Coexist == "" {
 		return ""
 	}
@@ -325,7 +325,7 @@ func isCoveredElsewhere(c *candidate, x *moment) string {
 	return "it would be deleted by " + c.proof() + ", but " + x.in.Coexist
 }
 
-func isObserved(c *candidate, x *moment) string {
+func isObserved(c *candidate, x *evaluation) string {
 	if !x.policy.Observe {
 		return ""
 	}
@@ -334,7 +334,7 @@ func isObserved(c *candidate, x *moment) string {
 }
 
 // isNew is M2: in its first hours an agent deletes nothing and reports what it would delete.
-func isNew(c *candidate, x *moment) string {
+func isNew(c *candidate, x *evaluation) string {
 	until := x.memory.Installed.Add(x.policy.ObserveFirst)
 	if !x.in.Now.Before(until) {
 		return ""
@@ -348,7 +348,7 @@ func isNew(c *candidate, x *moment) string {
 // more, so that the out-of-service taint may detach its volumes. If the instance is only
 // absent, the Node is deleted without the taint, and Kubernetes detaches the volumes after
 // its own six minutes.
-func hasVolumes(c *candidate, x *moment) string {
+func hasVolumes(c *candidate, x *evaluation) string {
 	n := x.in.Attached[c.node.Name]
 	if n == 0 || !c.watch.Positive {
 		return ""
@@ -367,7 +367,7 @@ func hasVolumes(c *candidate, x *moment) string {
 	return ""
 }
 
-func isTooSoon(c *candidate, x *moment) string {
+func isTooSoon(c *candidate, x *evaluation) string {
 	if next := x.memory.LastUnledgered.Add(x.policy.UnledgeredEvery); !c.sent && x.in.Now.Before(next) {
 		c.due = next
 		return fmt.Sprintf("one such Node every %s", x.policy.UnledgeredEvery)

@@ -40,21 +40,21 @@ func TestRecheckByRule(t *testing.T) {
 // cloud goes on listing terminated ones; a positive answer is not doubted for its age.
 func TestYoungAbsence(t *testing.T) {
 	for name, c := range map[string]struct {
-		sight sight
+		sight observation
 		said  cluster.Existence
 		age   time.Duration
 		sent  bool
 		held  bool
 	}{
-		"absent and young":          {sight{state: gone}, cluster.InstanceNotFound, time.Hour - 1, false, true},
-		"absent and old enough":     {sight{state: gone}, cluster.InstanceNotFound, time.Hour, false, false},
-		"listed as terminated":      {sight{state: gone, positive: true}, cluster.InstanceNotFound, 0, false, false},
-		"terminated when asked":     {sight{state: gone}, cluster.InstanceTerminated, 0, false, false},
-		"removed by a scale-down":   {sight{state: gone}, cluster.InstanceNotFound, 0, true, false},
-		"young and alive":           {sight{state: alive}, cluster.InstanceNotFound, 0, false, false},
-		"nothing is known, and old": {sight{}, cluster.InstanceNotFound, 2 * time.Hour, false, true},
+		"absent and young":          {observation{state: gone}, cluster.InstanceNotFound, time.Hour - 1, false, true},
+		"absent and old enough":     {observation{state: gone}, cluster.InstanceNotFound, time.Hour, false, false},
+		"listed as terminated":      {observation{state: gone, positive: true}, cluster.InstanceNotFound, 0, false, false},
+		"terminated when asked":     {observation{state: gone}, cluster.InstanceTerminated, 0, false, false},
+		"removed by a scale-down":   {observation{state: gone}, cluster.InstanceNotFound, 0, true, false},
+		"young and alive":           {observation{state: alive}, cluster.InstanceNotFound, 0, false, false},
+		"nothing is known, and old": {observation{}, cluster.InstanceNotFound, 2 * time.Hour, false, true},
 	} {
-		x := &moment{in: Input{Now: noon}, policy: Policy{KnownFor: time.Hour},
+		x := &evaluation{in: Input{Now: noon}, policy: Policy{KnownFor: time.Hour},
 			memory: Memory{Seen: map[cluster.InstanceID]Record{id(0): {Launched: noon.Add(-c.age), Sent: c.sent}}}}
 		if why := isUnknown(&candidate{id: id(0), sight: c.sight, watch: Watch{Asked: Asked{Said: c.said}}}, x); (why != "") != c.held {
 			t.Errorf("%s: %q", name, why)
@@ -67,7 +67,7 @@ func TestYoungAbsence(t *testing.T) {
 func TestCanaryOfTheLiving(t *testing.T) {
 	spoilt := Watch{Asked: Asked{Rule: "B1", Why: "spoilt"}}
 	for state, held := range map[state]bool{gone: true, alive: false, unknown: false} {
-		if why := failsCanary(&candidate{sight: sight{state: state}, watch: spoilt}, nil); (why != "") != held {
+		if why := failsCanary(&candidate{sight: observation{state: state}, watch: spoilt}, nil); (why != "") != held {
 			t.Errorf("state %d: %q", state, why)
 		}
 	}
@@ -75,7 +75,7 @@ func TestCanaryOfTheLiving(t *testing.T) {
 
 // TestSecondSightInTime (G2): a sight exactly one interval after the first is the second.
 func TestSecondSightInTime(t *testing.T) {
-	x := &moment{policy: Policy{SightInterval: time.Minute}}
+	x := &evaluation{policy: Policy{SightInterval: time.Minute}}
 	for apart, held := range map[time.Duration]bool{time.Minute - 1: true, time.Minute: false} {
 		if why := lacksSecondSight(&candidate{watch: Watch{First: noon, Last: noon.Add(apart)}}, x); (why != "") != held {
 			t.Errorf("%s apart: %q", apart, why)
@@ -86,7 +86,7 @@ func TestSecondSightInTime(t *testing.T) {
 // TestVolumesAreFencedFirst (N4): the taint is asked for once, and the wait begins when
 // the Node carries it.
 func TestVolumesAreFencedFirst(t *testing.T) {
-	x := &moment{in: Input{Now: noon, Attached: map[cluster.NodeName]int{"n": 1}}, policy: Policy{DetachFor: time.Minute}}
+	x := &evaluation{in: Input{Now: noon, Attached: map[cluster.NodeName]int{"n": 1}}, policy: Policy{DetachFor: time.Minute}}
 	for _, tainted := range []bool{false, true} {
 		c := &candidate{node: cluster.Node{Name: "n"}, watch: Watch{Positive: true}}
 		if tainted {
@@ -134,7 +134,7 @@ func TestNeverSeen(t *testing.T) {
 		"ended, annotated":                    {record: Record{Group: "workers", Late: true}, wrote: "workers", words: "had ended when"},
 		"neither ledger, list nor annotation": {words: "was never seen in a managed node group"},
 	} {
-		x := &moment{view: &view{instances: map[cluster.InstanceID]found{}}, memory: Memory{Seen: map[cluster.InstanceID]Record{id(0): c.record}}}
+		x := &evaluation{view: &view{instances: map[cluster.InstanceID]found{}}, memory: Memory{Seen: map[cluster.InstanceID]Record{id(0): c.record}}}
 		if c.listed {
 			x.view.instances[id(0)] = found{group: group}
 		}

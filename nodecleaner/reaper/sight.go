@@ -21,8 +21,8 @@ const (
 	gone
 )
 
-// sight is the statement of one read about one instance.
-type sight struct {
+// observation is the statement of one read about one instance.
+type observation struct {
 	state    state
 	positive bool // the cloud's list has it as terminated
 	at       time.Time
@@ -165,12 +165,12 @@ func (v *view) replaced(n cluster.Node) bool {
 }
 
 // look is rule G for the instance of n.
-func (v *view) look(n cluster.Node, x *moment) sight {
+func (v *view) look(n cluster.Node, x *evaluation) observation {
 	id := machine(n.ProviderID)
 	if f, ok := v.instances[id]; ok {
 		return listed(n, f)
 	}
-	s := sight{at: v.at}
+	s := observation{at: v.at}
 	if v.whole != "" {
 		s.why = v.whole
 		return s
@@ -189,8 +189,8 @@ func (v *view) look(n cluster.Node, x *moment) sight {
 }
 
 // listed is the sight of an instance that the read lists.
-func listed(n cluster.Node, f found) sight {
-	s := sight{at: f.group.ReadAt}
+func listed(n cluster.Node, f found) observation {
+	s := observation{at: f.group.ReadAt}
 	switch {
 	case f.group.Stale != "":
 		s.why = "group " + string(f.group.ID) + " is stale: " + f.group.Stale

@@ -30,8 +30,8 @@ type File struct {
 // key names the file in the script.
 func (f File) key() string { return f.Name + "-" + strings.TrimSuffix(path.Base(f.Path), ".yaml") }
 
-// Addons is the table of this package.
-func Addons() ([]File, error) {
+// addons is the table of this package.
+func addons() ([]File, error) {
 	var out []File
 	n := 0
 	for line := range strings.Lines(addonsText) {
@@ -50,7 +50,7 @@ func Addons() ([]File, error) {
 
 // addons are the files that s needs.
 func (s Spec) addons() ([]File, error) {
-	all, err := Addons()
+	all, err := addons()
 	if err != nil {
 		return nil, err
 	}

@@ -17,8 +17,8 @@ type object = map[string]any
 // flexVolumes is where Flatcar keeps what lies in /usr elsewhere, which is read-only there.
 const flexVolumes = "/opt/libexec/kubernetes/kubelet-plugins/volume/exec/"
 
-// Configuration is what kubeadm init --config reads.
-func Configuration(s Spec) ([]byte, error) {
+// configuration is what kubeadm init --config reads.
+func configuration(s Spec) ([]byte, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}

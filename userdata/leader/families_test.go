@@ -49,7 +49,7 @@ func TestFamilies(t *testing.T) {
 			if replaced := bytes.Contains(script, []byte("\nsed -i \"s/[$]{NODE_IPS}/$NODE_IPS/\" \"$config\"\n")); replaced != (ip == nodeIPs) || steps != replaced {
 				t.Errorf("%s %s: the addresses are looked for: %t, and put in: %t", name, version, steps, replaced)
 			}
-			join, err := JoinConfiguration(s)
+			join, err := joinConfiguration(s)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -57,7 +57,7 @@ func TestFamilies(t *testing.T) {
 			if endpoint != c.joinAdvertised || ip != c.ips {
 				t.Errorf("%s %s: a join advertises %q with --node-ip %q, want %q and %q", name, version, endpoint, ip, c.joinAdvertised, c.ips)
 			}
-			if script, err = RenderJoin(s); err != nil || bytes.Contains(script, []byte("\nnode_ips ipv")) != (c.ips == nodeIPs) {
+			if script, err = renderJoin(s); err != nil || bytes.Contains(script, []byte("\nnode_ips ipv")) != (c.ips == nodeIPs) {
 				t.Errorf("%s %s: the join's script looks for addresses, or does not: %v", name, version, err)
 			}
 		}

@@ -15,15 +15,15 @@ var OfTheCluster = []string{"cert-san", "cluster-name", "pod-subnet", "service-s
 func Format(s Spec, format string, join bool) ([]byte, error) {
 	switch {
 	case format == "script" && join:
-		return RenderJoin(s)
+		return renderJoin(s)
 	case format == "script":
 		return Render(s)
 	case format == "kubeadm" && join:
-		return JoinConfiguration(s)
+		return joinConfiguration(s)
 	case format == "kubeadm":
-		return Configuration(s)
+		return configuration(s)
 	case format == "values" && join:
-		return MakeJoinValues(s.Machine.KubernetesVersion)
+		return makeJoinValues(s.Machine.KubernetesVersion)
 	case format == "downloads":
 		return downloadList(s, join)
 	}

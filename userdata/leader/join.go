@@ -19,14 +19,14 @@ var (
 	makeValueSteps string
 )
 
-// JoinValuesFile is where the script of MakeJoinValues leaves the values and where the script of
-// RenderJoin looks for them.
-const JoinValuesFile = "/root/control-plane-join.env"
+// joinValuesFile is where the script of makeJoinValues leaves the values and where the script of
+// renderJoin looks for them.
+const joinValuesFile = "/root/control-plane-join.env"
 
-// RenderJoin is the script that makes an empty machine a further machine of the control plane.
+// renderJoin is the script that makes an empty machine a further machine of the control plane.
 // The script holds no secret: it reads token and certificate key from a file of mode 0600 or from
 // standard input, keeps them in memory (/run) for kubeadm join, and deletes the file after it.
-func RenderJoin(s Spec) ([]byte, error) {
+func renderJoin(s Spec) ([]byte, error) {
 	s = s.joining()
 	if err := s.validate(); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func RenderJoin(s Spec) ([]byte, error) {
 	b.WriteString("state=" + stateDir + "\n" + joinValueSteps)
 	b.WriteString(install)
 	b.WriteString("PROGRAMS=" + userdata.Quote(strings.Join(userdata.LeaderFiles, " ")) + "\n" + programSteps)
-	b.WriteString("config=" + JoinConfigurationFile + "\nmkdir -p /etc/kubernetes \"$state\"\n")
+	b.WriteString("config=" + joinConfigurationFile + "\nmkdir -p /etc/kubernetes \"$state\"\n")
 	_, steps := userdata.KubeletNodeIP(s.nodeIP())
 	b.WriteString(steps)
 	b.WriteString("join_config() {\ncat <<JOIN\n" + userdata.HereDocument(s.joinConfiguration()) + "JOIN\n}\n")
@@ -65,17 +65,17 @@ func (s Spec) joining() Spec {
 	return s
 }
 
-// JoinConfiguration is kubeadm's for a further machine of the control plane, with ${JOIN_TOKEN},
+// joinConfiguration is kubeadm's for a further machine of the control plane, with ${JOIN_TOKEN},
 // ${JOIN_CERT_HASH} and ${CERTIFICATE_KEY} in the places of its secrets.
-func JoinConfiguration(s Spec) ([]byte, error) {
-	if _, err := RenderJoin(s); err != nil { // judges all of it
+func joinConfiguration(s Spec) ([]byte, error) {
+	if _, err := renderJoin(s); err != nil { // judges all of it
 		return nil, err
 	}
 	return []byte(userdata.HereDocument(s.joining().joinConfiguration())), nil
 }
 
-// JoinConfigurationFile is where kubeadm reads the join's configuration: in memory, while it runs.
-const JoinConfigurationFile = "/run/autoscaler-agent-leader/kubeadm-join.yaml"
+// joinConfigurationFile is where kubeadm reads the join's configuration: in memory, while it runs.
+const joinConfigurationFile = "/run/autoscaler-agent-leader/kubeadm-join.yaml"
 
 // joinConfiguration is kubeadm's, with references to the shell's variables.
 func (s Spec) joinConfiguration() object {
@@ -92,12 +92,12 @@ func (s Spec) joinConfiguration() object {
 	}
 }
 
-// MakeJoinValues is the script that a machine of the control plane runs for each machine that
+// makeJoinValues is the script that a machine of the control plane runs for each machine that
 // joins: it uploads the cluster's certificates, encrypted, and writes the key and a token into a
 // file of mode 0600.
-func MakeJoinValues(version string) ([]byte, error) {
+func makeJoinValues(version string) ([]byte, error) {
 	if _, err := (userdata.Spec{System: "debian", KubernetesVersion: version, Join: userdata.Join{Endpoint: "k8s.example.net:6443"}}).Install(userdata.LeaderFiles, nil); err != nil {
 		return nil, fmt.Errorf("leader: %w", err)
 	}
-	return []byte(strings.NewReplacer("@API@", userdata.KubeadmAPI(version), "@VERSION@", version, "@FILE@", JoinValuesFile).Replace(makeValueSteps)), nil
+	return []byte(strings.NewReplacer("@API@", userdata.KubeadmAPI(version), "@VERSION@", version, "@FILE@", joinValuesFile).Replace(makeValueSteps)), nil
 }

@@ -28,12 +28,12 @@ func vip() Spec {
 
 func TestJoinGolden(t *testing.T) {
 	for name, s := range map[string]Spec{"join-plain": sample(), "join-full": full(), "join-flatcar": flatcar(), "join-vip": vip()} {
-		script, err := RenderJoin(s)
+		script, err := renderJoin(s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name+".sh", script)
-		config, err := JoinConfiguration(s)
+		config, err := joinConfiguration(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestJoinGolden(t *testing.T) {
 			t.Errorf("%s: it makes a cluster or applies what the cluster has", name)
 		}
 	}
-	values, err := MakeJoinValues("v1.36.3")
+	values, err := makeJoinValues("v1.36.3")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func programs(t *testing.T) string {
 // TestMakeJoinValues: the values reach the file, which is private, and no argument list.
 func TestMakeJoinValues(t *testing.T) {
 	dir := programs(t)
-	script, err := MakeJoinValues("v1.30.14")
+	script, err := makeJoinValues("v1.30.14")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestMakeJoinValues(t *testing.T) {
 	if left, _ := filepath.Glob(dir + "/run.*"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	if _, err := MakeJoinValues("v1.29.0"); err == nil || !strings.Contains(err.Error(), "too old") {
+	if _, err := makeJoinValues("v1.29.0"); err == nil || !strings.Contains(err.Error(), "too old") {
 		t.Errorf("1.29: %v", err)
 	}
 }
@@ -229,7 +229,7 @@ func TestMakeJoinValues(t *testing.T) {
 // joinPlay is the script from its configuration to its end, on directories of the test.
 func joinPlay(t *testing.T, dir string) string {
 	t.Helper()
-	script, err := RenderJoin(sample())
+	script, err := renderJoin(sample())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,8 +327,8 @@ func TestValidateVIP(t *testing.T) {
 		s := vip()
 		c.change(&s)
 		_, script := Render(s)
-		_, join := RenderJoin(s)
-		_, config := JoinConfiguration(s)
+		_, join := renderJoin(s)
+		_, config := joinConfiguration(s)
 		for _, err := range []error{script, join, config} {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, want %q", name, err, c.want)

@@ -70,7 +70,7 @@ func golden(t *testing.T, name string, got []byte) {
 
 func TestGolden(t *testing.T) {
 	for name, s := range map[string]Spec{"plain": sample(), "full": full(), "flatcar": flatcar()} {
-		config, err := Configuration(s)
+		config, err := configuration(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestGolden(t *testing.T) {
 // TestConfiguration: what the agent needs is in each configuration.
 func TestConfiguration(t *testing.T) {
 	for name, s := range map[string]Spec{"plain": sample(), "full": full(), "flatcar": flatcar()} {
-		text, err := Configuration(s)
+		text, err := configuration(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func TestValidate(t *testing.T) {
 		s := sample()
 		c.change(&s)
 		_, errScript := Render(s)
-		_, errConfig := Configuration(s)
+		_, errConfig := configuration(s)
 		for _, err := range []error{errScript, errConfig} {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, want %q", name, err, c.want)

@@ -24,8 +24,8 @@ var (
 
 const (
 	endOfFile = "END-OF-FILE"
-	// ConfigurationFile is where the script leaves kubeadm's configuration.
-	ConfigurationFile = "/etc/kubernetes/kubeadm-init.yaml"
+	// configurationFile is where the script leaves kubeadm's configuration.
+	configurationFile = "/etc/kubernetes/kubeadm-init.yaml"
 	// stateDir remembers that kubeadm init has succeeded.
 	stateDir = "/var/lib/autoscaler-agent-leader"
 )
@@ -57,7 +57,7 @@ func Render(s Spec) ([]byte, error) {
 	b.WriteString("#!/bin/sh\n# Made by autoscaler-agent leader-config: the leader of a cluster with Kubernetes " + s.Machine.KubernetesVersion + ". Run it as root.\nset -eu\n")
 	b.WriteString(install)
 	b.WriteString("PROGRAMS=" + userdata.Quote(strings.Join(userdata.LeaderFiles, " ")) + "\n" + programSteps)
-	b.WriteString("state=" + stateDir + "\nconfig=" + ConfigurationFile + "\nmkdir -p /etc/kubernetes \"$state\"\ncat >\"$config\" <<'" + endOfFile + "'\n" + string(config) + endOfFile + "\n")
+	b.WriteString("state=" + stateDir + "\nconfig=" + configurationFile + "\nmkdir -p /etc/kubernetes \"$state\"\ncat >\"$config\" <<'" + endOfFile + "'\n" + string(config) + endOfFile + "\n")
 	if _, steps := userdata.KubeletNodeIP(s.nodeIP()); steps != "" {
 		b.WriteString(steps + "sed -i \"s/[$]{NODE_IPS}/$NODE_IPS/\" \"$config\"\n")
 	}

@@ -150,7 +150,7 @@ func (s *script) write(text string, line int, block bool) {
 
 // commands judges runcmd or bootcmd: cloud-init refuses the whole list for one item that is
 // neither text nor a list.
-func (b *boot) commands(key string, when moment) *script {
+func (b *boot) commands(key string, when phase) *script {
 	values := b.config.values[key]
 	if len(values) == 0 {
 		return nil

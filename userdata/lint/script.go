@@ -11,17 +11,17 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/userdata"
 )
 
-// moment is when a script runs.
-type moment int
+// phase is when a script runs.
+type phase int
 
 const (
-	once        moment = iota // at the first boot, or when something calls it
-	wholeScript               // a script as user data, which some systems run at every boot
+	once        phase = iota // at the first boot, or when something calls it
+	wholeScript              // a script as user data, which some systems run at every boot
 	everyBoot
 )
 
 // script judges a shell script.
-func (l *linter) script(text string, when moment) {
+func (l *linter) script(text string, when phase) {
 	if when == wholeScript { // what was unpacked is not unpacked again
 		if worker, ok, err := userdata.Unpack([]byte(text)); err != nil {
 			l.add(Schema, true, 0, "%v", err)

@@ -108,7 +108,7 @@ func (p *Watch) Current() ([]cluster.PriorityTier, string) {
 }
 
 func (p *Watch) changed(c *corev1.ConfigMap) {
-	tiers, err := Parse(c.Data)
+	tiers, err := parse(c.Data)
 	if err != nil {
 		if p.fail(err.Error()) && p.events != nil {
 			p.events.Eventf(c, corev1.EventTypeWarning, "PriorityConfigMapInvalid", "%v; the last good priorities stay in force", err)
@@ -153,7 +153,7 @@ func Read(ctx context.Context, client *kube.Client, namespace string) ([]cluster
 	}
 	var tiers []cluster.PriorityTier
 	if err == nil {
-		tiers, err = Parse(c.Data)
+		tiers, err = parse(c.Data)
 	}
 	if err != nil {
 		return nil, fmt.Sprintf("ConfigMap %s/%s: %v", namespace, ConfigMapName, err)
@@ -161,9 +161,9 @@ func Read(ctx context.Context, client *kube.Client, namespace string) ([]cluster
 	return tiers, ""
 }
 
-// Parse reads the data of the ConfigMap: key "priorities", YAML of a whole number to a
+// parse reads the data of the ConfigMap: key "priorities", YAML of a whole number to a
 // list of regular expressions. The tiers come highest first.
-func Parse(data map[string]string) ([]cluster.PriorityTier, error) {
+func parse(data map[string]string) ([]cluster.PriorityTier, error) {
 	text, ok := data[dataKey]
 	if !ok {
 		return nil, fmt.Errorf("it has no key %q", dataKey)

@@ -18,17 +18,17 @@ import (
 )
 
 func TestParsePriorities(t *testing.T) {
-	got, err := Parse(map[string]string{"priorities": "10:\n  - .*t2\\.large.*\n  - .*t3\\.large.*\n50:\n  - .*m4\\.4xlarge.*\n"})
+	got, err := parse(map[string]string{"priorities": "10:\n  - .*t2\\.large.*\n  - .*t3\\.large.*\n50:\n  - .*m4\\.4xlarge.*\n"})
 	want := []cluster.PriorityTier{{Priority: 50, Patterns: []string{`.*m4\.4xlarge.*`}}, {Priority: 10, Patterns: []string{`.*t2\.large.*`, `.*t3\.large.*`}}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for text, word := range map[string]string{"": "empty", "high: [a]": `"high"`, "10: ['(']": "regular expression", "10: a": "YAML", "10: [a]\n10: [b]": "already set", "- a": "YAML"} {
-		if _, err := Parse(map[string]string{"priorities": text}); err == nil || !strings.Contains(err.Error(), word) {
+		if _, err := parse(map[string]string{"priorities": text}); err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := Parse(nil); err == nil {
+	if _, err := parse(nil); err == nil {
 		t.Error("no key and no error")
 	}
 }

@@ -70,9 +70,9 @@ type Machine struct {
 	Why       string    `json:"why,omitempty"`
 }
 
-// Of describes the machines of a list of nodes: by group, those of no group last, by zone, by state and by name.
+// Machines describes the machines of a list of nodes: by group, those of no group last, by zone, by state and by name.
 // repair are the conditions that make a node sick.
-func Of(s *cluster.Snapshot, list decision.Nodes, repair []string) []Machine {
+func Machines(s *cluster.Snapshot, list decision.Nodes, repair []string) []Machine {
 	nodes := make(map[cluster.NodeName]*cluster.Node, len(s.Nodes))
 	for _, n := range s.Nodes {
 		nodes[n.Name] = n

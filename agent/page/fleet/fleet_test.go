@@ -55,7 +55,7 @@ func TestOf(t *testing.T) {
 			{Name: "leader", Labels: map[string]string{"topology.kubernetes.io/zone": "z9"}}}}
 	list := decision.Nodes{Nodes: []decision.NodeRow{{Node: "leader", State: decision.NodeReady}, {Group: "g", Node: "n", Instance: "i-1", State: decision.NodeReady, Created: noon, Rule: "D4", Held: "busy", Drift: []cluster.Difference{{Property: "image"}}},
 		{Group: "g", Instance: "aws:///z1/i-2", State: decision.NodeUpcoming}}}
-	got := Of(s, list, nil)
+	got := Machines(s, list, nil)
 	want := []Machine{
 		{Name: "i-2", Group: "g", Zone: "z1", State: Upcoming, Exactly: "upcoming", CPU: Unknown, Memory: Unknown, GPU: Unknown, Price: 0.5, Estimated: true},
 		{Name: "n", Group: "g", Zone: "z2", Type: "big", State: Drifted, Exactly: "ready", Drift: []string{"image"}, CPU: 75, Memory: 50, GPU: 25, Pods: 5, Daemons: 1, FirstPods: []string{"a/1", "a/2", "a/3"}, Price: 0.5, Estimated: true, Created: noon, Rule: "D4", Why: "busy"},
@@ -114,6 +114,6 @@ func BenchmarkOf(b *testing.B) {
 		list.Nodes = append(list.Nodes, decision.NodeRow{Group: "g", Node: n.Name, Instance: id, State: decision.NodeReady})
 	}
 	for b.Loop() {
-		Of(s, list, nil)
+		Machines(s, list, nil)
 	}
 }

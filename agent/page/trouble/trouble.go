@@ -66,8 +66,8 @@ const (
 // inventory is read meanwhile.
 const passing = 30 * time.Second
 
-// Of lists what is wrong, the gravest first.
-func Of(f Facts) []Trouble {
+// List lists what is wrong, the gravest first.
+func List(f Facts) []Trouble {
 	var out []Trouble
 	add := func(list ...Trouble) {
 		for _, t := range list {

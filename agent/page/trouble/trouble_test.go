@@ -68,7 +68,7 @@ func TestOf(t *testing.T) {
 		"an unjudged pod":  {Facts{Held: []decision.Held{{Kind: "pod", Name: "a", Count: 4, Rule: "U6", Why: "x"}}}, "Pod a (and 3 more pods) cannot be judged, and gets no machine|a: x|Remove the scheduling feature|U6"},
 	} {
 		c.f.Now = noon
-		got := Of(c.f)
+		got := List(c.f)
 		var lines []string
 		if c.want != "" {
 			lines = strings.Split(c.want, "\n")
@@ -89,11 +89,11 @@ func TestOf(t *testing.T) {
 // TestCommand: of a machine that is waited for the command asks; of one that is gone its group's.
 func TestCommand(t *testing.T) {
 	f := Facts{Now: noon, Backoff: []decision.Backoff{{Group: "w", Cause: cluster.CauseNoJoin, Until: noon.Add(time.Hour)}}, Machines: []fleet.Machine{{Name: "n", Group: "w", State: fleet.Ready}, {Name: "i-9", Group: "v", State: fleet.Upcoming}}}
-	if got := Of(f); len(got) != 1 || got[0].Command != "autoscaler-agent explain group w" {
+	if got := List(f); len(got) != 1 || got[0].Command != "autoscaler-agent explain group w" {
 		t.Errorf("%+v", got)
 	}
 	f.Machines = append(f.Machines, fleet.Machine{Name: "i-1", Group: "w", State: fleet.Upcoming})
-	if got := Of(f); len(got) != 1 || got[0].Command != "autoscaler-agent explain instance i-1" {
+	if got := List(f); len(got) != 1 || got[0].Command != "autoscaler-agent explain instance i-1" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -107,7 +107,7 @@ func TestBounded(t *testing.T) {
 		f.Backoff = append(f.Backoff, decision.Backoff{Group: cluster.GroupID(name), Cause: cluster.CauseRefused, Until: noon.Add(time.Hour), Text: strings.Repeat("ü", 1000)})
 		f.Certificates = append(f.Certificates, Certificate{Rule: "R13", Why: strings.Repeat("z", 1000)})
 	}
-	got := Of(f)
+	got := List(f)
 	size := len(fmt.Sprintf("%+v", got))
 	if len(got) != 5 || size > 5*1000 || !strings.Contains(fmt.Sprint(got), "groups g-0, g-1, g-10 and 997 more") {
 		t.Errorf("%d troubles, %d bytes: %+v", len(got), size, got)

@@ -17,7 +17,7 @@ func (p *Provider) setPrices(ctx context.Context, readings []*reading, templates
 	}
 	list, market := p.list.Read(ctx, p.client, p.region, all, p.now()), p.spot.Read(ctx, p.client, onSpot, p.now())
 	for i, r := range readings {
-		is := price.Of(r.source, templates[i].Types, templates[i].Spot, list, market)
+		is := price.PerHour(r.source, templates[i].Types, templates[i].Spot, list, market)
 		if price.OnSpot(r.source, templates[i].Spot) {
 			r.group.SpotTypes = len(templates[i].Types)
 		}

@@ -36,9 +36,9 @@ const (
 	keyDRADriver   = capacityPrefix + "dra-driver"
 )
 
-// LabelAccelerator is put by kubelets on nodes with GPUs before the device plugin
+// labelAccelerator is put by kubelets on nodes with GPUs before the device plugin
 // reports them.
-const LabelAccelerator = "cluster-api/accelerator"
+const labelAccelerator = "cluster-api/accelerator"
 
 // Labels of objects that a ClusterClass's topology controller created.
 const (

@@ -177,12 +177,12 @@ func (d *draft) annotations(annotations map[string]string, r *cluster.Resources)
 // accelerator tells that the label of nodes with GPUs alone says nothing about GPUs: Cluster
 // Autoscaler waits by it for the device plugin, and this agent by what the template promises.
 func (d *draft) accelerator(o *capi.Scalable) {
-	value := cmp.Or(d.template.Labels[LabelAccelerator], o.Labels[LabelAccelerator], o.Spec.Template.Metadata.Labels[LabelAccelerator])
+	value := cmp.Or(d.template.Labels[labelAccelerator], o.Labels[labelAccelerator], o.Spec.Template.Metadata.Labels[labelAccelerator])
 	if value == "" || len(d.template.Capacity.Extended) > 0 {
 		return
 	}
 	d.warn("label %s=%s says that its nodes have devices, and nothing says which and how many: add the annotations %s (the resource, for example nvidia.com/gpu) and %s; until one of its nodes shows them, no pod that requests them gets a machine of it",
-		LabelAccelerator, value, keyGPUType, keyGPUCount)
+		labelAccelerator, value, keyGPUType, keyGPUCount)
 }
 
 // csi reads "driver=limit,driver2=limit2"; 0 means no limit.

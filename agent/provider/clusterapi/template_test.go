@@ -141,7 +141,7 @@ func TestLabelPropagation(t *testing.T) {
 		"node-role.kubernetes.io/worker", "node-restriction.kubernetes.io/a", "x.node-restriction.kubernetes.io/b", "node.cluster.x-k8s.io/c", "x.node.cluster.x-k8s.io/d"}
 	annotations := map[string]string{keyLabels: "node.cluster.x-k8s.io/c=2,cluster-api/accelerator=gfx-hardware", keyTaints: "k=w:NoSchedule"}
 	d := drawn(t, newTest(Config{}), kindDeployment, annotations, spec, "")
-	want := slices.Sorted(slices.Values(append(slices.Clone(base), LabelAccelerator)))
+	want := slices.Sorted(slices.Values(append(slices.Clone(base), labelAccelerator)))
 	if got := slices.Sorted(maps.Keys(d.template.Labels)); !slices.Equal(got, want) {
 		t.Errorf("labels %v, want %v", got, want)
 	}
@@ -236,7 +236,7 @@ func TestAcceleratorLabel(t *testing.T) {
 		maps.Copy(out, more)
 		return out
 	}
-	labelled := on(map[string]string{keyLabels: LabelAccelerator + "=gfx-hardware"})
+	labelled := on(map[string]string{keyLabels: labelAccelerator + "=gfx-hardware"})
 	infra := `{"metadata":{"uid":"u"},"status":{"capacity":{"amd.com/gpu":1}}}`
 	onTemplate := `{"template":{"metadata":{"labels":{"cluster-api/accelerator":"gfx-hardware"}}}}`
 	for name, c := range map[string]struct {
@@ -246,20 +246,20 @@ func TestAcceleratorLabel(t *testing.T) {
 	}{
 		"the label alone":                   {labelled, "", "", true},
 		"on the machines' template":         {size, onTemplate, "", true},
-		"the devices are annotated":         {on(map[string]string{keyLabels: LabelAccelerator + "=x", keyGPUType: "nvidia.com/gpu", keyGPUCount: "2"}), "", "", false},
+		"the devices are annotated":         {on(map[string]string{keyLabels: labelAccelerator + "=x", keyGPUType: "nvidia.com/gpu", keyGPUCount: "2"}), "", "", false},
 		"the infrastructure template tells": {labelled, "", infra, false},
 		"no label":                          {size, "", "", false},
-		"a count of none":                   {on(map[string]string{keyLabels: LabelAccelerator + "=x", keyGPUType: "nvidia.com/gpu"}), "", "", true},
+		"a count of none":                   {on(map[string]string{keyLabels: labelAccelerator + "=x", keyGPUType: "nvidia.com/gpu"}), "", "", true},
 	} {
 		d := drawn(t, newTest(Config{}), kindDeployment, c.annotations, c.spec, c.infra)
 		told := slices.ContainsFunc(d.warnings, func(w string) bool {
-			return strings.Contains(w, "label "+LabelAccelerator+"=") && strings.Contains(w, keyGPUType) && strings.Contains(w, keyGPUCount)
+			return strings.Contains(w, "label "+labelAccelerator+"=") && strings.Contains(w, keyGPUType) && strings.Contains(w, keyGPUCount)
 		})
 		if told != c.warns || d.template.Unknown != "" {
 			t.Errorf("%s: %q, %q", name, d.warnings, d.template.Unknown)
 		}
 	}
-	if d := drawn(t, newTest(Config{}), kindDeployment, labelled, "", ""); d.template.Labels[LabelAccelerator] != "gfx-hardware" {
+	if d := drawn(t, newTest(Config{}), kindDeployment, labelled, "", ""); d.template.Labels[labelAccelerator] != "gfx-hardware" {
 		t.Errorf("pods that select the label do not count on it: %v", d.template.Labels)
 	}
 }

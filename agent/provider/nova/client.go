@@ -125,7 +125,7 @@ func (s *site) region() string {
 // outdated drops the compute service if err shows that this Nova is older than the one
 // that answered with its versions. It returns err.
 func (s *site) outdated(err error) error {
-	if answered(err) == http.StatusNotAcceptable {
+	if statusOf(err) == http.StatusNotAcceptable {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.compute = nil

@@ -58,10 +58,10 @@ func (p *Provider) order(ctx context.Context, s *site, of string, g *section.Gro
 	}
 	o.script, o.userData = boot.text, boot.properties
 	if base64.StdEncoding.EncodedLen(len(o.script)) > userDataLimit {
-		return nil, wrong("user data %s: %d bytes, and Nova takes at most %d", g.UserData, len(o.script), base64.StdEncoding.DecodedLen(userDataLimit))
+		return nil, invalidRequest("user data %s: %d bytes, and Nova takes at most %d", g.UserData, len(o.script), base64.StdEncoding.DecodedLen(userDataLimit))
 	}
 	if bytes.Contains(o.script, []byte(TokenPlaceholder)) && p.token == nil {
-		return nil, wrong("user data %s: it wants a join token for each server, and this agent mints none: AUTOSCALER_BOOTSTRAP_ENABLED must be true", g.UserData)
+		return nil, invalidRequest("user data %s: it wants a join token for each server, and this agent mints none: AUTOSCALER_BOOTSTRAP_ENABLED must be true", g.UserData)
 	}
 	if o.image, err = s.image(ctx, g.Image); err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (p *Provider) createOne(ctx context.Context, s *site, o *order, w placement
 	}
 	later, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
-	if uncertain(err) {
+	if unsure(err) {
 		if found, unsure := s.find(later, name, request); found {
 			return nil
 		} else if unsure != nil {
@@ -187,7 +187,7 @@ func (p *Provider) createOne(ctx context.Context, s *site, o *order, w placement
 		}
 	}
 	s.dropPorts(later, ports)
-	if code := answered(err); code == http.StatusBadRequest || code == http.StatusNotFound {
+	if code := statusOf(err); code == http.StatusBadRequest || code == http.StatusNotFound {
 		s.forget()
 		if code == http.StatusNotFound { // of a port or a network that is gone, not of the group
 			e := openstack.Classify("", "", err)
@@ -266,7 +266,7 @@ func (s *site) room(ctx context.Context, placements []placement) error {
 		err = errHollow
 	}
 	if err != nil {
-		if code := answered(s.outdated(err)); code == http.StatusForbidden || code == http.StatusNotFound {
+		if code := statusOf(s.outdated(err)); code == http.StatusForbidden || code == http.StatusNotFound {
 			return nil // no access rule for limits: Nova itself refuses what is too much
 		}
 		return err

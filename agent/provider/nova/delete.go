@@ -106,8 +106,8 @@ func (d *deletion) delete(ctx context.Context, id cluster.InstanceID) error {
 		return nil
 	}
 	e := openstack.Classify("delete", cluster.GroupID(d.group.Name), err)
-	e.Instance, e.Unsure = id, uncertain(err)
-	if answered(err) == http.StatusConflict {
+	e.Instance, e.Unsure = id, unsure(err)
+	if statusOf(err) == http.StatusConflict {
 		e.Remedy = "see `openstack server show " + uuid + "`: it may be locked"
 	}
 	return e

@@ -12,8 +12,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
 )
 
-// answered is the HTTP status of the answer in err; 0: there was none.
-func answered(err error) int {
+// statusOf is the HTTP status of the answer in err; 0: there was none.
+func statusOf(err error) int {
 	var code gophercloud.ErrUnexpectedResponseCode
 	if errors.As(err, &code) {
 		return code.Actual
@@ -24,20 +24,20 @@ func answered(err error) int {
 // errHollow is an answer of 200 that has nothing in it.
 var errHollow = &provider.Error{Kind: provider.Transient, Err: errors.New("the answer of OpenStack is empty or cut short")}
 
-func missing(err error) bool { return answered(err) == http.StatusNotFound }
+func missing(err error) bool { return statusOf(err) == http.StatusNotFound }
 
-// uncertain reports whether a request may have been carried out although it failed: there was
+// unsure reports whether a request may have been carried out although it failed: there was
 // no answer, or one of a proxy or of a service that broke off.
-func uncertain(err error) bool {
+func unsure(err error) bool {
 	if err == nil {
 		return false
 	}
-	code := answered(err)
+	code := statusOf(err)
 	return code == 0 && provider.KindOf(openstack.Classify("", "", err)) != provider.Denied || code >= 500
 }
 
-// wrong is a mistake in the group's configuration.
-func wrong(format string, args ...any) error {
+// invalidRequest is a mistake in the group's configuration.
+func invalidRequest(format string, args ...any) error {
 	return &provider.Error{Kind: provider.Invalid, Err: fmt.Errorf(format, args...)}
 }
 

@@ -74,7 +74,7 @@ func (s *site) flavor(ctx context.Context, name string) (flavors.Flavor, error) 
 			return all[i], nil
 		}
 	}
-	return flavors.Flavor{}, wrong("the project has no flavor %q: `openstack flavor list` shows its flavors", name)
+	return flavors.Flavor{}, invalidRequest("the project has no flavor %q: `openstack flavor list` shows its flavors", name)
 }
 
 // image finds an image by its ID or by its name. Of several images of one name it is the
@@ -88,7 +88,7 @@ func (s *site) image(ctx context.Context, name string) (images.Image, error) {
 		if openstack.UUID(name) != "" {
 			one, err := images.Get(ctx, c, name).Extract()
 			if missing(err) {
-				err = wrong("there is no image %q: `openstack image list` shows those that there are", name)
+				err = invalidRequest("there is no image %q: `openstack image list` shows those that there are", name)
 			}
 			if err == nil && (one == nil || one.ID == "") {
 				err = errHollow
@@ -104,7 +104,7 @@ func (s *site) image(ctx context.Context, name string) (images.Image, error) {
 		}
 		list = slices.DeleteFunc(list, func(one images.Image) bool { return one.Status != images.ImageStatusActive })
 		if len(list) == 0 {
-			return images.Image{}, wrong("there is no active image %q: `openstack image list` shows those that there are", name)
+			return images.Image{}, invalidRequest("there is no active image %q: `openstack image list` shows those that there are", name)
 		}
 		return slices.MaxFunc(list, func(a, b images.Image) int { return a.CreatedAt.Compare(b.CreatedAt) }), nil
 	})
@@ -157,9 +157,9 @@ func (s *site) byName(ctx context.Context, what, name string, list func() ([]str
 		case err != nil:
 			return "", err
 		case len(ids) == 0:
-			return "", wrong("there is no %s %q in the project: `openstack %s list` shows those that there are", what, name, what)
+			return "", invalidRequest("there is no %s %q in the project: `openstack %s list` shows those that there are", what, name, what)
 		case len(ids) > 1:
-			return "", wrong("there are %d %ss of the name %q: give the ID", len(ids), what, name)
+			return "", invalidRequest("there are %d %ss of the name %q: give the ID", len(ids), what, name)
 		}
 		return ids[0], nil
 	})

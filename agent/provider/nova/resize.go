@@ -136,7 +136,7 @@ func short(id cluster.GroupID, n int, errs []error, ended error) error {
 		cause = ended
 	}
 	e := openstack.Classify("resize", id, cause)
-	e.Unsure = slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, errNotAsked) && uncertain(err) })
+	e.Unsure = slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, errNotAsked) && unsure(err) })
 	if made > 0 {
 		e.Err = fmt.Errorf("%d of %d servers were made: %w", made, n, e.Err)
 	}

@@ -48,7 +48,7 @@ type firstBoot struct {
 func (p *Provider) userData(g *section.Group) (firstBoot, error) {
 	file, err := os.ReadFile(g.UserData)
 	if err != nil {
-		return firstBoot{}, wrong("user data: %v: make it with autoscaler-agent userdata render --cloud openstack", err)
+		return firstBoot{}, invalidRequest("user data: %v: make it with autoscaler-agent userdata render --cloud openstack", err)
 	}
 	follows, known := p.upgrades.Follows()
 	if follows && !known {

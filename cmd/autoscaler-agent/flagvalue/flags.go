@@ -109,9 +109,9 @@ func OfAutoscaler(c *cobra.Command, name string) string {
 	return answer
 }
 
-// Nearest is the flag that name may have been meant for, by the rules that
+// nearest is the flag that name may have been meant for, by the rules that
 // cobra has for names of commands.
-func Nearest(flags *pflag.FlagSet, name string) string {
+func nearest(flags *pflag.FlagSet, name string) string {
 	names := &cobra.Command{SuggestionsMinimumDistance: 2}
 	flags.VisitAll(func(f *pflag.Flag) {
 		names.AddCommand(&cobra.Command{Use: f.Name, Hidden: f.Hidden, Run: func(*cobra.Command, []string) {}})

@@ -31,7 +31,7 @@ func Fault(c *cobra.Command, err error) string {
 		if answer := OfAutoscaler(c, name); answer != "" {
 			return dashed(name) + " " + answer
 		}
-		if near := Nearest(c.Flags(), name); near != "" {
+		if near := nearest(c.Flags(), name); near != "" {
 			return fmt.Sprintf("there is no flag --%s: did you mean --%s?", name, near)
 		}
 		return fmt.Sprintf("there is no flag %s (%s --help lists the flags)", dashed(name), c.CommandPath())

@@ -43,7 +43,7 @@ func Explanation(out io.Writer, x localapi.Explanation) {
 }
 
 func (p page) line(indent, format string, args ...any) {
-	fmt.Fprintln(p.out, indent+Wrap(fmt.Sprintf(format, args...), p.width-len(indent), indent+"    "))
+	fmt.Fprintln(p.out, indent+wrap(fmt.Sprintf(format, args...), p.width-len(indent), indent+"    "))
 }
 
 func (p page) head(title string) { fmt.Fprintf(p.out, "\n%s\n", title) }

@@ -25,9 +25,9 @@ func Findings(out io.Writer, findings []doctor.Finding) {
 		level := paint(out, levelColours[f.Level], fmt.Sprintf("%-7s", f.Level))
 		head := fmt.Sprintf("%s  %-*s  ", level, about, f.About)
 		indent := strings.Repeat(" ", len("warning")+2+about+2)
-		fmt.Fprintln(out, head+Wrap(f.Text, width-len(indent), indent))
+		fmt.Fprintln(out, head+wrap(f.Text, width-len(indent), indent))
 		if f.Remedy != "" {
-			fmt.Fprintln(out, indent+"-> "+Wrap(f.Remedy, width-len(indent)-3, indent+"   "))
+			fmt.Fprintln(out, indent+"-> "+wrap(f.Remedy, width-len(indent)-3, indent+"   "))
 		}
 	}
 }

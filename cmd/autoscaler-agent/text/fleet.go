@@ -49,7 +49,7 @@ func Fleet(out io.Writer, boxes []fleet.Box, columns int, colour bool) {
 		}
 	}
 	fmt.Fprintf(out, "\nfleet:  %s\n", strings.Join(legend, "   "))
-	fmt.Fprintln(out, Wrap("beside each letter, the tenths of what the machine offers that its pods request (of cpu, memory or GPU, the fullest)"+several(machines, len(boxes)), columns, ""))
+	fmt.Fprintln(out, wrap("beside each letter, the tenths of what the machine offers that its pods request (of cpu, memory or GPU, the fullest)"+several(machines, len(boxes)), columns, ""))
 	for from := 0; from < len(boxes); {
 		to := from + 1
 		for to < len(boxes) && boxes[to].Group == boxes[from].Group && boxes[to].Zone == boxes[from].Zone {

@@ -70,7 +70,7 @@ func History(out io.Writer, v history.View, columns int) {
 		if m.Error != "" {
 			line += ", failed: " + m.Error
 		}
-		fmt.Fprintf(out, "  %s  %s\n", m.At.Format("15:04"), Wrap(fmt.Sprintf("%s [%s] %s", line, m.Rule, m.Why), columns-9, "         "))
+		fmt.Fprintf(out, "  %s  %s\n", m.At.Format("15:04"), wrap(fmt.Sprintf("%s [%s] %s", line, m.Rule, m.Why), columns-9, "         "))
 	}
 }
 

@@ -36,7 +36,7 @@ func Nodes(out io.Writer, list decision.Nodes) {
 		}
 		rows[i] = []string{string(cmp.Or(n.Group, "-")), nameOf(n), age, kubelet, n.State, drift, cmp.Or(n.Rule, "-")}
 	}
-	Table(out, []string{"GROUP", "NODE", "AGE", "KUBELET", "STATE", "DRIFT", "HELD"}, rows)
+	table(out, []string{"GROUP", "NODE", "AGE", "KUBELET", "STATE", "DRIFT", "HELD"}, rows)
 	if list.ControlPlane != "" {
 		fmt.Fprintf(out, "API server %s; %d of %d machines differ from what their groups start today\n", list.ControlPlane, drifted, len(list.Nodes))
 	}
@@ -50,7 +50,7 @@ func remarks(out io.Writer, n decision.NodeRow) {
 	name := nameOf(n)
 	for _, words := range []string{cluster.FirstOf(n.Drift), n.Held} {
 		if words != "" {
-			fmt.Fprintf(out, "  %s: %s\n", name, Wrap(words, Columns(out)-4-len(name), "    "))
+			fmt.Fprintf(out, "  %s: %s\n", name, wrap(words, Columns(out)-4-len(name), "    "))
 		}
 	}
 }

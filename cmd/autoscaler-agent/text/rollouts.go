@@ -26,11 +26,11 @@ func Rollouts(out io.Writer, list decision.Rollouts) {
 		}
 		rows[i] = []string{string(r.Group), r.State, cmp.Or(r.Source, "-"), fmt.Sprintf("%d of %d", r.Replaced, r.Machines), cmp.Or(reasons(&r), "-"), strconv.Itoa(r.Going), window}
 	}
-	Table(out, []string{"GROUP", "STATE", "SOURCE", "REPLACED", "TO REPLACE", "GOING", "NEXT WINDOW"}, rows)
+	table(out, []string{"GROUP", "STATE", "SOURCE", "REPLACED", "TO REPLACE", "GOING", "NEXT WINDOW"}, rows)
 	for _, r := range list.Rollouts {
 		for _, words := range []string{others(&r), r.Remark(), longest(&r, list.At)} {
 			if words != "" {
-				fmt.Fprintf(out, "  %s: %s\n", r.Group, Wrap(words, Columns(out)-4-len(r.Group), "    "))
+				fmt.Fprintf(out, "  %s: %s\n", r.Group, wrap(words, Columns(out)-4-len(r.Group), "    "))
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func rolloutRemarks(out io.Writer, list []decision.Rollout) {
 	for i := range list {
 		r := &list[i]
 		if words := r.Remark(); words != "" {
-			fmt.Fprintf(out, "  %s: rollout %s, %d of %d machines replaced: %s\n", r.Group, r.State, r.Replaced, r.Machines, Wrap(words, Columns(out)-4, "    "))
+			fmt.Fprintf(out, "  %s: rollout %s, %d of %d machines replaced: %s\n", r.Group, r.State, r.Replaced, r.Machines, wrap(words, Columns(out)-4, "    "))
 		}
 	}
 }

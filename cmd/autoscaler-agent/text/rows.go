@@ -21,7 +21,7 @@ func Tokens(out io.Writer, list []oneshot.JoinToken) {
 		}
 		rows = append(rows, []string{t.ID, t.For, ends, cmp.Or(t.Instance, t.Machine), t.Problem})
 	}
-	Table(out, []string{"ID", "FOR", "EXPIRES", "MACHINE", "PROBLEM"}, rows)
+	table(out, []string{"ID", "FOR", "EXPIRES", "MACHINE", "PROBLEM"}, rows)
 }
 
 // DeletedNodes prints the Nodes that can be brought back.
@@ -30,7 +30,7 @@ func DeletedNodes(out io.Writer, list []nodecleaner.Kept) {
 	for _, k := range list {
 		rows = append(rows, []string{k.Name, k.DeletedAt.UTC().Format(time.RFC3339), k.UID, k.Why})
 	}
-	Table(out, []string{"NAME", "DELETED", "UID", "WHY"}, rows)
+	table(out, []string{"NAME", "DELETED", "UID", "WHY"}, rows)
 }
 
 // Replayed prints one round that was decided once more, with the lines that differ.

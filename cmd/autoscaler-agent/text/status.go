@@ -68,10 +68,10 @@ func statusGroups(out io.Writer, groups []localapi.GroupStatus) {
 		rows = append(rows, row)
 	}
 	fmt.Fprintln(out)
-	Table(out, heads, rows)
+	table(out, heads, rows)
 	for _, g := range groups {
 		if words := g.Remark(); words != "" {
-			fmt.Fprintf(out, "  %s: %s\n", g.ID, Wrap(words, Columns(out)-4-len(g.ID), "    "))
+			fmt.Fprintf(out, "  %s: %s\n", g.ID, wrap(words, Columns(out)-4-len(g.ID), "    "))
 		}
 	}
 }

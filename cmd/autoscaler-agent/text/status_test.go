@@ -13,7 +13,7 @@ import (
 func TestEachCauseIsToldOnce(t *testing.T) {
 	f := trouble.Facts{Hindered: true, Why: "waiting for the Lease: no route to 10.0.0.1", Stale: "the API server has not answered since noon",
 		Cloud: "the cloud refuses the credentials", Settings: "groups.yaml:3: no such field", Late: []string{"scaler: no beat for 1m"}}
-	s := localapi.Status{Why: f.Why, Stale: f.Stale, Cloud: f.Cloud, Settings: f.Settings, Late: f.Late, Troubles: trouble.Of(f), Unread: []string{localapi.UnreadCluster, localapi.UnreadGroups}}
+	s := localapi.Status{Why: f.Why, Stale: f.Stale, Cloud: f.Cloud, Settings: f.Settings, Late: f.Late, Troubles: trouble.List(f), Unread: []string{localapi.UnreadCluster, localapi.UnreadGroups}}
 	var out strings.Builder
 	Status(&out, s)
 	for _, cause := range []string{f.Why, f.Stale, f.Cloud, f.Settings, f.Late[0]} {

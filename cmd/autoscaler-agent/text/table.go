@@ -16,9 +16,9 @@ const (
 	yellow = "33"
 )
 
-// Table prints rows under their heads. The columns are aligned, two blanks apart, and no line
+// table prints rows under their heads. The columns are aligned, two blanks apart, and no line
 // ends with a blank. On a terminal the heads are bold.
-func Table(out io.Writer, heads []string, rows [][]string) {
+func table(out io.Writer, heads []string, rows [][]string) {
 	widths := make([]int, len(heads))
 	for _, row := range append([][]string{heads}, rows...) {
 		for i, cell := range row {

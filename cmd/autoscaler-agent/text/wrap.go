@@ -11,9 +11,9 @@ import (
 // terminalColumns is the width of a terminal that does not tell its own in COLUMNS.
 const terminalColumns = 100
 
-// Wrap breaks text at spaces into lines of at most width characters, each but the
+// wrap breaks text at spaces into lines of at most width characters, each but the
 // first after indent; a width that is not positive breaks nothing.
-func Wrap(text string, width int, indent string) string {
+func wrap(text string, width int, indent string) string {
 	if width <= 0 {
 		return text
 	}

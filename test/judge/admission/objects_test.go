@@ -80,7 +80,7 @@ func TestJoinValues(t *testing.T) {
 		{Token: "asa000.0123456789abcdef", CAHashes: []string{"sha256:" + strings.Repeat("0a", 32), "sha256:" + strings.Repeat("ff", 32)}, Endpoint: "[fd00:1::1]:6443", Expires: time.Now(), Kubernetes: "v1.36.3+k3s1"},
 		{CAHashes: []string{"sha256:0"}, Endpoint: "API_1.example.com:6443", Kubernetes: "v1.36.3"},
 	} {
-		x, err := secret.Of(join)
+		x, err := secret.Make(join)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -92,7 +92,7 @@ func (d *drawer) groups() {
 		bytes := s.cores * f.gib << 30
 		capacity := cluster.Resources{MilliCPU: s.cores * 1000, Memory: bytes, Pods: s.pods}
 		left := cluster.Resources{MilliCPU: s.cores*1000 - s.kept, Memory: bytes - bytes/50 - (355+11*s.pods)<<20, Pods: s.pods}
-		p := price.Of(asgtypes.AutoScalingGroup{}, []price.Type{{Name: name, Capacity: capacity}}, false, price.Listed{}, price.Market{})
+		p := price.PerHour(asgtypes.AutoScalingGroup{}, []price.Type{{Name: name, Capacity: capacity}}, false, price.Listed{}, price.Market{})
 		d.d.Groups = append(d.d.Groups, cluster.NodeGroup{ID: cluster.GroupID(fmt.Sprintf("g%d-%s", len(d.d.Groups), name)), Max: 1000, Price: p.Hour, PriceSource: p.Source,
 			Template: cluster.Template{Spec: "lt-1", Capacity: capacity, Allocatable: left,
 				Labels: map[string]string{corev1.LabelInstanceTypeStable: name, corev1.LabelTopologyZone: "a", corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"}}})

@@ -234,7 +234,7 @@ func TestDayOf5000Nodes(t *testing.T) {
 func TestEveryPart(t *testing.T) {
 	b := open(t)
 	d := day(t)
-	d.Machines, d.Troubles = machines(300, d.At, d.History.Groups[:4]), trouble.Of(situations[0].facts)
+	d.Machines, d.Troubles = machines(300, d.At, d.History.Groups[:4]), trouble.List(situations[0].facts)
 	d.History.Groups, d.History.Marks, d.Groups = d.History.Groups[:openGroups+1], d.History.Marks[:60], d.Groups[:10]
 	d.Waiting, d.Leaving, d.Reaped = d.Waiting[:10], d.Leaving[:10], d.Reaped[:10]
 	for i := range d.Waiting {

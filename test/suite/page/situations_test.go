@@ -30,7 +30,7 @@ func world(edit func(s *cluster.Snapshot, g *cluster.NodeGroup, m *decision.Memo
 	s.Groups = []cluster.NodeGroup{g}
 	policy := decision.Policy{MaxNodeProvisionTime: 15 * time.Minute, MaxNodeStartupTime: 15 * time.Minute, BackoffInitial: 5 * time.Minute, BackoffMax: 30 * time.Minute, BackoffReset: 3 * time.Hour}
 	p, next := plan.Decide(s, m, policy)
-	return trouble.Facts{Now: now, Held: p.Held, Backoff: next.Backoff, Machines: fleet.Of(&s, plan.Machines(s, next, policy, p), nil)}
+	return trouble.Facts{Now: now, Held: p.Held, Backoff: next.Backoff, Machines: fleet.Machines(&s, plan.Machines(s, next, policy, p), nil)}
 }
 
 // situations are what an operator finds at three in the morning: the facts, and what he has to read of cause and
@@ -79,7 +79,7 @@ const above = `(text => {
 func TestSituations(t *testing.T) {
 	b := open(t)
 	for i, c := range situations {
-		d := page.Data{At: now, Version: "v1", Node: "leader-2", Since: now.Add(-time.Hour), Acting: !c.standby, Nodes: 300, Ready: 300, Pending: 3, Troubles: trouble.Of(c.facts)}
+		d := page.Data{At: now, Version: "v1", Node: "leader-2", Since: now.Add(-time.Hour), Acting: !c.standby, Nodes: 300, Ready: 300, Pending: 3, Troubles: trouble.List(c.facts)}
 		d.Machines = machines(300, now, groups("workers", "gpu"))
 		address, _ := serve(t, d)
 		for _, s := range []screen{narrow, wide} {

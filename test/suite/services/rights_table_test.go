@@ -139,7 +139,7 @@ func (s *stolen) secretAttacks() []attack {
 // joinSecret is the Secret with the join information as the agent makes it.
 func joinSecret(t *testing.T) *corev1.Secret {
 	t.Helper()
-	x, err := secret.Of(bootstrap.Join{Token: "asa000.0123456789abcdef", CAHashes: []string{"sha256:0"}, Endpoint: "api:6443", Expires: time.Now(), Kubernetes: "v1.36.3"})
+	x, err := secret.Make(bootstrap.Join{Token: "asa000.0123456789abcdef", CAHashes: []string{"sha256:0"}, Endpoint: "api:6443", Expires: time.Now(), Kubernetes: "v1.36.3"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -143,7 +143,7 @@ func (r *Round) open(b *cluster.DisruptionBudget) openness {
 	if known {
 		return out
 	}
-	if s, err := schedule.Of(b); err != nil {
+	if s, err := schedule.New(b); err != nil {
 		out.fault = err.Error()
 	} else {
 		out.open, out.next = s.At(r.Now)

@@ -58,13 +58,13 @@ type Price struct {
 	Computed bool    // by the size of a type that the list does not have
 }
 
-// Of is the price of a group's next machine. spot says that its launch template asks for spot
+// PerHour is the price of a group's next machine. spot says that its launch template asks for spot
 // machines; list and market are the last reads of the price list and of the spot market.
 //
 // A group of several types counts for their mean, or for the cheapest or the first where its
 // allocation strategy says that AWS starts that one; one of both markets, for the share of
 // each beyond its base capacity.
-func Of(source asgtypes.AutoScalingGroup, types []Type, spot bool, list Listed, market Market) Price {
+func PerHour(source asgtypes.AutoScalingGroup, types []Type, spot bool, list Listed, market Market) Price {
 	if len(types) == 0 {
 		return Price{}
 	}

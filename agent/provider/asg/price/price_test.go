@@ -110,7 +110,7 @@ func TestOf(t *testing.T) {
 		{"a mixed group without a distribution", asgtypes.AutoScalingGroup{MixedInstancesPolicy: &asgtypes.MixedInstancesPolicy{}}, []Type{m5}, true, market, 0.096, "AWS price list of us-east-1", false},
 	}
 	for _, test := range tests {
-		got := Of(test.group, test.types, test.spot, Listed{}, test.market)
+		got := PerHour(test.group, test.types, test.spot, Listed{}, test.market)
 		if math.Abs(got.Hour-test.price) > 1e-9 || got.Source != test.source || got.Computed != test.computed {
 			t.Errorf("%s: got %+v, want %g %q %v", test.name, got, test.price, test.source, test.computed)
 		}
@@ -155,7 +155,7 @@ func TestListed(t *testing.T) {
 		{"refused", Listed{Region: "eu-west-1", Err: refused.Err}, []Type{m5}, 0.096, "AWS price list of us-east-1 (that of eu-west-1: no right)", false},
 		{"no service", Listed{}, []Type{m5}, 0.096, "AWS price list of us-east-1", false},
 	} {
-		got := Of(asgtypes.AutoScalingGroup{}, test.types, false, test.list, Market{})
+		got := PerHour(asgtypes.AutoScalingGroup{}, test.types, false, test.list, Market{})
 		if math.Abs(got.Hour-test.price) > 1e-9 || got.Source != test.source || got.Computed != test.computed {
 			t.Errorf("%s: got %+v, want %g %q %v", test.name, got, test.price, test.source, test.computed)
 		}
