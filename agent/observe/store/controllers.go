@@ -108,7 +108,8 @@ func (s *Store) forgetGone(uid cluster.UID) {
 // updateMissing notes how many pods of a controller are still to be created, after a
 // change of the controller or of its pods. A controller whose status counts the pods that exist has
 // finished a pass without making more of them (a quota, an admission plug-in or a webhook refuses
-// them), and none are expected until it makes one. While it works its status is behind its pods.
+// them), and none are expected until it makes one. While it works its status is behind its pods. A controller that a quota stops
+// looks like one that works until it writes its first status, at the end of the pass that was stopped: a round between is too high.
 func (s *Store) updateMissing(uid cluster.UID) {
 	m, makes := s.controllers[uid]
 	if b := s.podsByController[uid]; makes && b != nil {
