@@ -28,7 +28,7 @@ func (s Services) validateAttest(providers string) error {
 	case cfg.Listen == "":
 		return nil
 	case !s.Bootstrap.Enabled:
-		return fmt.Errorf("%s_BOOTSTRAP_ATTEST_LISTEN is set and %s_BOOTSTRAP_ENABLED is false: bootstrap makes the tokens that are answered", Prefix, Prefix)
+		return fmt.Errorf("set %s_BOOTSTRAP_ENABLED=true: attested join (%s_BOOTSTRAP_ATTEST_LISTEN) needs bootstrap", Prefix, Prefix)
 	case !slices.Contains(names, "asg"):
 		return fmt.Errorf("%s_BOOTSTRAP_ATTEST_LISTEN is set and %s_PROVIDER is %s: only machines on AWS can attest", Prefix, Prefix, providers)
 	case !s.JoinIsClosed():

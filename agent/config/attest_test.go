@@ -21,7 +21,7 @@ func TestAttestNeedsOtherSettings(t *testing.T) {
 		"no port":            {"AUTOSCALER_BOOTSTRAP_ATTEST_LISTEN", "leader", ":6444"},
 		"another cloud":      {"AUTOSCALER_PROVIDER", "nova", "only machines on AWS"},
 		"an open join":       {"AUTOSCALER_CSR_JOIN", "open", "AUTOSCALER_CSR_JOIN=closed"},
-		"without bootstrap":  {"AUTOSCALER_BOOTSTRAP_ENABLED", "false", "AUTOSCALER_BOOTSTRAP_ENABLED is false"},
+		"without bootstrap":  {"AUTOSCALER_BOOTSTRAP_ENABLED", "false", "set AUTOSCALER_BOOTSTRAP_ENABLED=true"},
 		"a relative path":    {"AUTOSCALER_BOOTSTRAP_ATTEST_CERT_FILE", "attest.crt", "absolute path"},
 		"no time":            {"AUTOSCALER_BOOTSTRAP_ATTEST_WINDOW", "1s", "from 1m to"},
 		"an unknown mode":    {"AUTOSCALER_BOOTSTRAP_TOKENS", "always", "use standing, growth or none"},

@@ -94,7 +94,7 @@ func TestLongTrialIsNotJudged(t *testing.T) {
 		t.Errorf("%d steps", n)
 	}
 	text := r.Plan.String()
-	if told := "pods of 27 classes on 50 nodes are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"; !strings.Contains(text, told) {
+	if told := "pods of 27 classes on 50 nodes), and is packed by size"; !strings.Contains(text, told) {
 		t.Errorf("not told: %.300s", text)
 	}
 	if !strings.Contains(text, "grow ") {

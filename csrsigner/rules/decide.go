@@ -362,7 +362,7 @@ func expiration(req Request, f Facts) (Action, string) {
 	}
 	most := int64(f.MaxExpiration / time.Second)
 	if s := int64(*req.ExpirationSeconds); s < minExpiration || s > most {
-		return Deny, fmt.Sprintf("asks for a life of %d s, not of %d to %d", s, minExpiration, most)
+		return Deny, fmt.Sprintf("expirationSeconds %d is outside %d..%d", s, minExpiration, most)
 	}
 	return Deny, ""
 }

@@ -189,7 +189,7 @@ func (d *deletion) refused(ctx context.Context) bool {
 	switch {
 	case d.marks.surplus >= d.marks.count():
 	case d.marks.surplus > 0:
-		return refuse(provider.Conflict, "", "%d machines are marked and %d are on their way out: which is not known yet", d.marks.count(), d.marks.surplus)
+		return refuse(provider.Conflict, "", "retry: %d machines are marked, and only %d are leaving", d.marks.count(), d.marks.surplus)
 	default:
 		for _, m := range d.marks.foreign {
 			if !named(m) {

@@ -1,4 +1,4 @@
-// Package purchase decides which machines are bought for the pods that wait: Of(packing.Packer).
+// Package purchase chooses what to buy for the pods that wait by simulating kube-scheduler: Of(packing.Packer).
 //
 // There is one board (schedsim.Sim): the nodes, the machines that are upcoming, and the machines of the purchase that is tried. A purchase
 // is a number of machines by group. It is judged as the cluster that it makes: all its machines join, kube-scheduler binds the pods that

@@ -19,9 +19,9 @@ func TestBudgetIsTold(t *testing.T) {
 		{"a small search", 69, 55, 6, ""},
 		{"a search that does not pay any more", 500, 5, 12, ""},
 		{"a search that is cut short", 5500, 190, 12, "the budget of scale-up's search is spent: the best purchase that was found by then is made"},
-		{"too many pods", 6001, 2, 2, "the budget of scale-up's search is spent: 6001 pods are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"},
-		{"too many classes", 600, 201, 2, "the budget of scale-up's search is spent: 201 classes of pods are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"},
-		{"too many groups", 10, 1, 65, "the budget of scale-up's search is spent: 65 node groups are too many to hold purchases against a model of kube-scheduler; what packing finds is bought"},
+		{"too many pods", 6001, 2, 2, "the budget of scale-up's search is spent: the round is too large to simulate (6001 pods), and is packed by size"},
+		{"too many classes", 600, 201, 2, "the budget of scale-up's search is spent: the round is too large to simulate (201 classes of pods), and is packed by size"},
+		{"too many groups", 10, 1, 65, "the budget of scale-up's search is spent: the round is too large to simulate (65 node groups), and is packed by size"},
 		{"nothing to buy", 0, 1, 65, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

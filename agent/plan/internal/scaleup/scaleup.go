@@ -83,7 +83,7 @@ func (w *Planner) solution() *packing.Solution {
 	w.packer.Topology, w.packer.ListPods = topology.Compile(w.State), false
 	best := w.solved(func(p *packing.Packer) *packing.Solution { return p.BestSolution() })
 	if best.Bought() > 0 {
-		w.BudgetSpent(budget.Search, "%s are too many to hold purchases against a model of kube-scheduler; what packing finds is bought", tooLarge)
+		w.BudgetSpent(budget.Search, "the round is too large to simulate (%s), and is packed by size", tooLarge)
 	}
 	return best
 }
@@ -251,7 +251,7 @@ func (w *Planner) explain(a *packing.Solution) {
 			w.HeldPods(w.next(i, n), n, decision.RuleRoomOnNode, w.roomWords(k.Class))
 		}
 		if n := w.closed[i]; n > 0 {
-			w.HeldPods(w.next(i, n), n, decision.RuleRoomOnNode, "there is room on a node, which its topology spread or affinity opens when the pods that count on machines run: the scheduler will place it then")
+			w.HeldPods(w.next(i, n), n, decision.RuleRoomOnNode, "a node takes it once the pods bound for new machines run")
 		}
 		if coming > 0 {
 			w.HeldPods(w.namedBy(k, w.coming[i]), coming, decision.RuleRoomUpcoming, "counts on a machine that is coming in group "+strings.Join(groups, ", "))
