@@ -127,24 +127,12 @@ const boundsWords = "the bounds of a group are kept by the cloud: set them there
 func (r *reader) group(at string, v any) (g Group) {
 	r.object(at, v, fields{
 		"min": r.refused(boundsWords), "max": r.refused(boundsWords),
-		"price": func(at string, v any) {
-			if p, ok := r.number(at, v, 0, "0.192"); ok {
-				g.Price = &p
-			}
-		},
-		"priority": func(at string, v any) {
-			if n, ok := r.whole(at, v, 0); ok {
-				g.Priority = &n
-			}
-		},
-		"balance": func(at string, v any) {
-			if s, ok := r.text(at, v); ok {
-				g.Balance = &s
-			}
-		},
-		"pause":    func(at string, v any) { g.Pause = r.pause(at, v) },
+		"price":    given(&g.Price, func(at string, v any) (float64, bool) { return r.number(at, v, 0, "0.192") }),
+		"priority": given(&g.Priority, func(at string, v any) (int, bool) { return r.whole(at, v, 0) }),
+		"balance":  given(&g.Balance, r.text),
+		"pause":    into(&g.Pause, r.pause),
 		"options":  func(at string, v any) { r.options(at, v, &g.Options) },
-		"template": func(at string, v any) { g.Template = r.template(at, v) },
+		"template": into(&g.Template, r.template),
 	})
 	return g
 }
@@ -187,24 +175,16 @@ func (r *reader) time(at, s string) (time.Time, bool) {
 
 func (r *reader) options(at string, v any, o *cluster.Options) {
 	r.object(at, v, fields{
-		"scaleDownUtilizationThreshold":    func(at string, v any) { o.ScaleDownUtilization = r.share(at, v) },
-		"scaleDownGpuUtilizationThreshold": func(at string, v any) { o.ScaleDownGPUUtilization = r.share(at, v) },
-		"scaleDownUnneededTime":            func(at string, v any) { o.ScaleDownUnneededTime = r.duration(at, v) },
-		"scaleDownUnreadyTime":             func(at string, v any) { o.ScaleDownUnreadyTime = r.duration(at, v) },
-		"maxNodeProvisionTime":             func(at string, v any) { o.MaxNodeProvisionTime = r.duration(at, v) },
-		"maxNodeStartupTime":               func(at string, v any) { o.MaxNodeStartupTime = r.duration(at, v) },
-		"ignoreDaemonSetsUtilization": func(at string, v any) {
-			if yes, ok := r.yes(at, v); ok {
-				o.IgnoreDaemonSetsUtilization = &yes
-			}
-		},
-		"drift": func(at string, v any) {
-			if yes, ok := r.yes(at, v); ok {
-				o.Drift = &yes
-			}
-		},
-		"maxNodeAge":  func(at string, v any) { o.MaxNodeAge = r.neverOr(at, v, time.Hour) },
-		"repairAfter": func(at string, v any) { o.RepairAfter = r.neverOr(at, v, time.Minute) },
+		"scaleDownUtilizationThreshold":    into(&o.ScaleDownUtilization, r.share),
+		"scaleDownGpuUtilizationThreshold": into(&o.ScaleDownGPUUtilization, r.share),
+		"scaleDownUnneededTime":            into(&o.ScaleDownUnneededTime, r.duration),
+		"scaleDownUnreadyTime":             into(&o.ScaleDownUnreadyTime, r.duration),
+		"maxNodeProvisionTime":             into(&o.MaxNodeProvisionTime, r.duration),
+		"maxNodeStartupTime":               into(&o.MaxNodeStartupTime, r.duration),
+		"ignoreDaemonSetsUtilization":      given(&o.IgnoreDaemonSetsUtilization, r.yes),
+		"drift":                            given(&o.Drift, r.yes),
+		"maxNodeAge":                       func(at string, v any) { o.MaxNodeAge = r.neverOr(at, v, time.Hour) },
+		"repairAfter":                      func(at string, v any) { o.RepairAfter = r.neverOr(at, v, time.Minute) },
 		"disruptionBudgets": func(at string, v any) {
 			if text, ok := r.text(at, v); ok {
 				list, err := schedule.Parse(text)
@@ -218,8 +198,8 @@ func (r *reader) options(at string, v any, o *cluster.Options) {
 
 func (r *reader) template(at string, v any) (t Template) {
 	r.object(at, v, fields{
-		"labels": func(at string, v any) { t.Labels = r.nodeLabels(at, v) },
-		"taints": func(at string, v any) { t.Taints = r.taints(at, v) },
+		"labels": into(&t.Labels, r.nodeLabels),
+		"taints": into(&t.Taints, r.taints),
 		"capacity": func(at string, v any) {
 			t.Capacity = map[string]int64{}
 			r.entries(at, v, func(at, name string, v any) {
@@ -300,13 +280,9 @@ func (r *reader) headroom(at string, v any) (h Headroom) {
 			}
 		},
 		"nodes":        func(at string, v any) { forms["nodes"] = true; r.nodes(at, v, &h) },
-		"nodeSelector": func(at string, v any) { h.Piece.NodeSelector = r.labels(at, v) },
-		"tolerations": func(at string, v any) {
-			r.each(at, v, func(at string, v any) { h.Piece.Tolerations = append(h.Piece.Tolerations, r.toleration(at, v)) })
-		},
-		"schedule": func(at string, v any) {
-			r.each(at, v, func(at string, v any) { h.Schedules = append(h.Schedules, r.schedule(at, v)) })
-		},
+		"nodeSelector": into(&h.Piece.NodeSelector, r.labels),
+		"tolerations":  items(r, &h.Piece.Tolerations, r.toleration),
+		"schedule":     items(r, &h.Schedules, r.schedule),
 	})
 	if h.Name == "" {
 		r.bad(at+".name", "give it a name: the journal speaks of it by that")
@@ -404,14 +380,7 @@ func (r *reader) toleration(at string, v any) (t cluster.Toleration) {
 func (r *reader) schedule(at string, v any) Schedule {
 	s := Schedule{Days: [7]bool{true, true, true, true, true, true, true}, Zone: time.UTC}
 	r.object(at, v, fields{
-		"days": func(at string, v any) {
-			if text, ok := r.text(at, v); ok {
-				var err error
-				if s.Days, err = parseDays(text); err != nil {
-					r.bad(at, "%v", err)
-				}
-			}
-		},
+		"days": parsed(r, &s.Days, parseDays),
 		"hours": func(at string, v any) {
 			if text, ok := r.text(at, v); ok {
 				var err error
@@ -420,16 +389,13 @@ func (r *reader) schedule(at string, v any) Schedule {
 				}
 			}
 		},
-		"timeZone": func(at string, v any) {
-			if text, ok := r.text(at, v); ok {
-				zone, err := time.LoadLocation(text)
-				if err != nil {
-					r.bad(at, "%q is no time zone of this machine: write for example Europe/Berlin (package tzdata) or UTC", text)
-					return
-				}
-				s.Zone = zone
+		"timeZone": parsed(r, &s.Zone, func(text string) (*time.Location, error) {
+			zone, err := time.LoadLocation(text)
+			if err != nil {
+				return time.UTC, fmt.Errorf("%q is no time zone of this machine: write for example Europe/Berlin (package tzdata) or UTC", text)
 			}
-		},
+			return zone, nil
+		}),
 	})
 	return s
 }

@@ -54,6 +54,37 @@ func document(data []byte) (any, error) {
 // fields reads the fields of one object.
 type fields map[string]func(at string, v any)
 
+// into reads a field into to.
+func into[T any](to *T, read func(at string, v any) T) func(at string, v any) {
+	return func(at string, v any) { *to = read(at, v) }
+}
+
+// given is into of a field that may be left out: to stays nil where the value is wrong.
+func given[T any](to **T, read func(at string, v any) (T, bool)) func(at string, v any) {
+	return func(at string, v any) {
+		if value, ok := read(at, v); ok {
+			*to = &value
+		}
+	}
+}
+
+// parsed is into of a text with a form of its own.
+func parsed[T any](r *reader, to *T, parse func(string) (T, error)) func(at string, v any) {
+	return func(at string, v any) {
+		if text, ok := r.text(at, v); ok {
+			var err error
+			if *to, err = parse(text); err != nil {
+				r.bad(at, "%v", err)
+			}
+		}
+	}
+}
+
+// items is into of a list.
+func items[T any](r *reader, to *[]T, read func(at string, v any) T) func(at string, v any) {
+	return func(at string, v any) { r.each(at, v, func(at string, v any) { *to = append(*to, read(at, v)) }) }
+}
+
 // refused is a field that people expect and that does not belong here; words say where
 // it does.
 func (r *reader) refused(words string) func(at string, v any) {
