@@ -348,7 +348,7 @@ func TestWitnessOf(t *testing.T) {
 		{ID: "a", ReadAt: noon, Instances: []cluster.Instance{own}},
 	}
 	asked := Parsed{DNS: []string{host}, IPs: []netip.Addr{addr("10.0.0.6"), addr("10.0.0.7")}}
-	got := WitnessOf(groups, string(ownID), host, asked)
+	got := Sources{}.Witness(groups, string(ownID), host, asked)
 	if got.Instance == nil || got.Instance.ID != ownID || got.Group != "a" || got.Stale != "" {
 		t.Errorf("instance %+v of group %q", got.Instance, got.Group)
 	}
@@ -365,10 +365,10 @@ func TestWitnessOf(t *testing.T) {
 		t.Errorf("incomplete %q", got.Incomplete)
 	}
 	slices.Reverse(groups)
-	if again := WitnessOf(groups, string(ownID), host, asked); !reflect.DeepEqual(got, again) {
+	if again := (Sources{}).Witness(groups, string(ownID), host, asked); !reflect.DeepEqual(got, again) {
 		t.Errorf("the order of groups matters:\n%+v\n%+v", got, again)
 	}
-	if lost := WitnessOf(groups, "aws:///us-east-1a/i-0z", host, asked); lost.Instance != nil || !strings.Contains(lost.Incomplete, "throttled") {
+	if lost := (Sources{}).Witness(groups, "aws:///us-east-1a/i-0z", host, asked); lost.Instance != nil || !strings.Contains(lost.Incomplete, "throttled") {
 		t.Errorf("an instance that is not there: %+v", lost)
 	}
 }
@@ -391,7 +391,7 @@ func TestWitnessOfTwoGroups(t *testing.T) {
 		"three lists":  {{ID: "0", Instances: []cluster.Instance{guest}}, {ID: "a", Instances: []cluster.Instance{member}}, {ID: "b", Instances: []cluster.Instance{guest}}},
 		"owners":       {{ID: "a", Instances: []cluster.Instance{owner("z"), owner("x"), owner("y"), member}}},
 	} {
-		w := WitnessOf(groups, string(ownID), host, asked)
+		w := Sources{}.Witness(groups, string(ownID), host, asked)
 		if w.Instance == nil || !w.Instance.Member || w.Group != "a" {
 			t.Errorf("%s: taken from %q: %+v", name, w.Group, w.Instance)
 		}

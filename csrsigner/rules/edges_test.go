@@ -187,7 +187,7 @@ func TestWitnessEdges(t *testing.T) {
 		"member first": {{ID: "a", Instances: []cluster.Instance{own, other}}, {ID: "b", Instances: []cluster.Instance{left, third}}},
 		"member last":  {{ID: "a", Instances: []cluster.Instance{left, third}}, {ID: "b", Instances: []cluster.Instance{own, other}}},
 	} {
-		w := WitnessOf(groups, string(ownID), host, asked)
+		w := Sources{}.Witness(groups, string(ownID), host, asked)
 		if w.Instance == nil || !w.Instance.Member {
 			t.Errorf("%s: the witness is %+v", name, w.Instance)
 		}
@@ -200,7 +200,7 @@ func TestWitnessEdges(t *testing.T) {
 		}
 	}
 	stale := []cluster.NodeGroup{{ID: "a", Stale: "throttled"}, {ID: "b", Stale: "forbidden"}}
-	if w := WitnessOf(stale, string(ownID), host, asked); w.Incomplete != "group a: throttled; group b: forbidden" {
+	if w := (Sources{}).Witness(stale, string(ownID), host, asked); w.Incomplete != "group a: throttled; group b: forbidden" {
 		t.Errorf("incomplete: %q", w.Incomplete)
 	}
 	// A template that the machine lacks a value for makes no name at all.

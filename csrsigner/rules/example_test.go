@@ -27,7 +27,7 @@ func ExampleDecide() {
 		Now: now, MaxExpiration: time.Hour, MaxAge: 30 * time.Second,
 		Forbidden: &rules.Forbidden{Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, DNSDomain: "cluster.local"},
 		Node:      &rules.Node{Name: "worker-1", ProviderID: string(id)},
-		Inventory: rules.WitnessOf(groups, string(id), "worker-1", request.Parsed),
+		Inventory: rules.Sources{}.Witness(groups, string(id), "worker-1", request.Parsed),
 	}
 
 	v := rules.Decide(request, facts)

@@ -34,12 +34,6 @@ type Sources struct {
 	Machines []Machine
 }
 
-// WitnessOf picks from the inventory what one serving request needs. asked are the names
-// and addresses of the request.
-func WitnessOf(groups []cluster.NodeGroup, providerID, node string, asked Parsed) *Witness {
-	return Sources{}.Witness(groups, providerID, node, asked)
-}
-
 // Witness picks from the inventory and s what one serving request needs: the instance
 // behind providerID, and who else has what is asked for.
 func (s Sources) Witness(groups []cluster.NodeGroup, providerID, node string, asked Parsed) *Witness {

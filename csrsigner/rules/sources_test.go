@@ -15,7 +15,7 @@ import (
 func TestWitnessIsAsOldAsItsNames(t *testing.T) {
 	group := cluster.NodeGroup{ID: "a", ReadAt: noon, NamesReadAt: noon.Add(-31 * time.Second), Instances: []cluster.Instance{*ownInstance()}}
 	for name, w := range map[string]*Witness{
-		"serving": WitnessOf([]cluster.NodeGroup{group}, string(ownID), host, Parsed{DNS: []string{host}}),
+		"serving": Sources{}.Witness([]cluster.NodeGroup{group}, string(ownID), host, Parsed{DNS: []string{host}}),
 		"join":    Sources{}.JoinWitness([]cluster.NodeGroup{group}, host),
 	} {
 		if !w.ReadAt.Equal(group.NamesReadAt) {

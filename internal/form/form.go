@@ -61,16 +61,6 @@ var forms = map[string]func(text string) string{
 // Known says which names Judge takes.
 func Known(name string) bool { return forms[name] != nil }
 
-// Names are those of all forms, sorted.
-func Names() []string {
-	var out []string
-	for name := range forms {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
-
 // Judge says what to write in place of text; empty: text has the form.
 func Judge(name, text string) string {
 	switch {

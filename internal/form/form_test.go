@@ -8,7 +8,7 @@ import (
 
 // TestForms: each form takes and refuses what the dictionary says of it, and says what to write.
 func TestForms(t *testing.T) {
-	for _, name := range Names() {
+	for name := range forms {
 		if len(oddvalues.Taken(name)) == 0 || len(oddvalues.Refused(name)) == 0 {
 			t.Errorf("%s is not in the dictionary of package oddvalues", name)
 		}

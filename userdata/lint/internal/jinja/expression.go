@@ -72,35 +72,19 @@ func (t *template) expression(body string) error {
 	return nil
 }
 
-// joined tells whether operands and operators take turns and brackets close.
+// joined tells whether operands and operators take turns; brackets are not counted.
 func joined(list []jinjaWord) bool {
-	var open []string
 	after := false // an operand, or what ends one
 	for _, w := range list {
-		switch {
-		case w.text == "not" || w.text == "-" && !after || w.text == "+" && !after:
+		unary := !after && slices.Contains([]string{"not", "-", "+", "(", "[", "{", ":", ","}, w.text)
+		switch ends := strings.Contains(")]}", w.text); {
+		case w.text == "not" || unary:
 			after = false
-		case w.operand:
-			if after {
-				return false
-			}
-			after = true
-		case strings.Contains("([{", w.text):
-			if w.text == "{" && after {
-				return false
-			}
-			open, after = append(open, map[string]string{"(": ")", "[": "]", "{": "}"}[w.text]), false
-		case strings.Contains(")]}", w.text):
-			if len(open) == 0 || open[len(open)-1] != w.text {
-				return false
-			}
-			open, after = open[:len(open)-1], true
+		case w.operand && after, !w.operand && !after && !ends:
+			return false
 		default:
-			if !after && w.text != ":" && w.text != "," {
-				return false
-			}
-			after = false
+			after = w.operand || ends
 		}
 	}
-	return after && len(open) == 0
+	return after
 }
