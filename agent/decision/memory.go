@@ -18,10 +18,15 @@ type Consolidation struct {
 	// Since is since when it has been real at every look; Looked is the last one.
 	Since  time.Time `json:"since"`
 	Looked time.Time `json:"looked"`
+	// Wait is how long it has to be real before its machines are asked for.
+	Wait time.Duration `json:"wait,omitempty"`
 	// Ordered is when its machines were asked for; zero: it is only thought of. Bought tells that the cloud took the order.
 	Ordered time.Time `json:"ordered,omitzero"`
 	Bought  bool      `json:"bought,omitempty"`
 }
+
+// Due is when its machines are asked for, if it is real until then.
+func (s *Consolidation) Due() time.Time { return s.Since.Add(s.Wait) }
 
 // UnderWay tells that the machines were asked for.
 func (s *Consolidation) UnderWay() bool { return s != nil && !s.Ordered.IsZero() }
@@ -121,8 +126,6 @@ type Memory struct {
 	// Unlooked are the nodes that the last round had no steps left for: this one begins with
 	// them. Sorted.
 	Unlooked []cluster.NodeName `json:"unlooked,omitempty"`
-	// ShrunkAt is when a machine was last terminated.
-	ShrunkAt time.Time `json:"shrunkAt,omitzero"`
 	// Consolidation is the replacement of nodes that is thought of, or is under way.
 	Consolidation *Consolidation `json:"saving,omitempty"`
 	// Avoided are the nodes whose pods all have room on the others: new pods keep away from them.

@@ -136,7 +136,7 @@ type Policy struct {
 	Consolidate                 string                    `default:"priced" oneof:"priced,always,off" desc:"Replace nodes by fewer or cheaper machines: priced (only where prices are known), always, or off."`
 	ConsolidateAfter            time.Duration             `split_words:"true" default:"5m" range:"0s..8760h" desc:"How long a saving must be real, without a break."`
 	ConsolidateSaving           float64                   `split_words:"true" default:"0.15" range:"0..<1" desc:"Least share of the price that a replacement must save."`
-	ConsolidatePodCost          float64                   `split_words:"true" default:"0.75" range:"0..1000" desc:"What moving a pod counts for, as a share of what a pod costs in an hour: the saving of an hour must be more."`
+	ConsolidatePodCost          float64                   `split_words:"true" default:"0.75" range:"0..1000" desc:"What moving a pod counts for, as a share of what a pod costs in an hour: a saving must be real until it has come to that."`
 	Drift                       bool                      `default:"false" desc:"Whether nodes that are not what their group would start today (image, user data and so on) are replaced."`
 	MaxNodeAge                  time.Duration             `split_words:"true" default:"0s" range:"1h..87600h" zero:"never" desc:"Age at which a node is replaced, up to a tenth earlier so that machines of one burst do not end together; 0s: never."`
 	RepairAfter                 time.Duration             `split_words:"true" default:"0s" range:"1m..8760h" zero:"never" desc:"How long a node must be sick (not Ready, or one of the repair conditions) before it is replaced; 0s: never."`

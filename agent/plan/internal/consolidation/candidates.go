@@ -3,6 +3,7 @@ package consolidation
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -55,44 +56,93 @@ func (w *Search) replaceable() []int {
 	})
 }
 
-// best looks for the replacement that is worth most: every node for itself, and the first ones together. Without nodes, there is
-// none. It costs Fit for 59 sets of nodes times 4*G, until the looks are used up.
-func (w *Search) best() *decision.Consolidation {
-	best, most := new(decision.Consolidation), 0.0
-	try := func(nodes []int) {
-		for _, s := range w.replacements(nodes) {
+// best looks for the replacement that is worth most: every node for itself, and several together. Without nodes, there is
+// none. It costs Fit for 50 nodes times 4*G and, of those that are worth it, for 60 sets times G, until the looks are used up.
+func (w *Search) best() (best replacement, most float64) {
+	most = never
+	for _, i := range w.list[:min(len(w.list), mostAlone)] {
+		w.inPlace(mostMachines, func(to *round.Group, machines int) {
+			r := replacement{[]int{i}, to, machines}
 			if !w.mover.Look(0) {
 				return
 			}
-			if worth := w.worth(&s, most); worth > most { // of equal ones the first, which moves least
-				best, most = &s, worth
+			if rank := w.worth(&r, most); rank > never { // of equal ones the first, which moves least
+				best, most = r, rank
 			}
+		})
+	}
+	w.inPlace(1, func(to *round.Group, machines int) {
+		if r, rank := w.together(replacement{to: to, machines: machines}, most); rank > never {
+			best, most = r, rank
 		}
-	}
-	for i := range min(len(w.list), mostAlone) {
-		try(w.list[i : i+1])
-	}
-	for n := 2; n <= min(len(w.list), mostTogether); n++ {
-		try(w.list[:n])
-	}
-	return best
+	})
+	return best, most
 }
 
-// replacements are the replacements of a set of nodes that are worth a simulation, those with
-// fewer machines first.
-func (w *Search) replacements(nodes []int) []decision.Consolidation {
-	names := make([]cluster.NodeName, len(nodes))
-	for i, n := range nodes {
-		names[i] = w.Nodes[n].Name
+// together lets one node after the other join whose pods have room beside those of the others, with one more machine where
+// that is needed. A node whose pods have none is left out. It returns the best set that is above most.
+func (w *Search) together(r replacement, most float64) (best replacement, rank float64) {
+	rank = never
+	for _, i := range w.list[:min(len(w.list), mostTried)] {
+		next := r
+		next.from = append(slices.Clip(r.from), i)
+		if len(next.from) > mostTogether || !w.mover.Look(0) {
+			break
+		}
+		fits := w.fits(&next)
+		if !fits && r.machines > 0 && r.machines < mostMachines {
+			next.machines++
+			fits = w.fits(&next)
+		}
+		if !fits {
+			continue
+		}
+		if above(w.rank(&next, nil), most) {
+			if worth := w.worth(&next, most); worth > never {
+				best, rank, most = next, worth, worth
+			}
+		}
+		r = next
 	}
-	slices.Sort(names)
-	out := []decision.Consolidation{{Nodes: names}}
-	for m := 1; m <= mostMachines; m++ {
+	return best, rank
+}
+
+func (w *Search) fits(r *replacement) bool {
+	if !w.allowed(r) {
+		return false
+	}
+	_, ok := w.mover.Fit(r.from, r.to, r.machines)
+	return ok
+}
+
+// inPlace calls do with what may stand in place of nodes: nothing, and up to most machines of each group that can grow.
+func (w *Search) inPlace(most int, do func(to *round.Group, machines int)) {
+	do(nil, 0)
+	for m := 1; m <= most; m++ {
 		for g := range w.Groups {
 			if gr := &w.Groups[g]; gr.CanGrow() {
-				out = append(out, decision.Consolidation{Nodes: names, Group: gr.ID, Machines: m})
+				do(gr, m)
 			}
 		}
 	}
-	return out
+}
+
+// thought is a replacement as the memory has it.
+func (w *Search) thought(r *replacement) *decision.Consolidation {
+	s := &decision.Consolidation{Machines: r.machines}
+	if len(r.from) == 0 {
+		return s
+	}
+	for _, i := range r.from {
+		s.Nodes = append(s.Nodes, w.Nodes[i].Name)
+	}
+	slices.Sort(s.Nodes)
+	if r.to != nil {
+		s.Group = r.to.ID
+	}
+	s.Wait = w.Policy.ConsolidateAfter
+	if saves, moves := w.saving(r, nil); moves >= saves {
+		s.Wait = max(s.Wait, time.Duration(moves/saves*float64(time.Hour)).Round(time.Second))
+	}
+	return s
 }

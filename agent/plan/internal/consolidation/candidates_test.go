@@ -87,8 +87,8 @@ func TestBest(t *testing.T) {
 		w.begin()
 		w.list = w.replaceable()
 		got := ""
-		if s := w.best(); len(s.Nodes) > 0 {
-			got = s.Words()
+		if r, _ := w.best(); len(r.from) > 0 {
+			got = w.thought(&r).Words()
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q; asked %q", c.name, got, c.want, w.fits)

@@ -26,6 +26,9 @@ type Mover interface {
 	Settled() bool
 }
 
+// farAhead is in how many hours a saving has to be worth its moves.
+const farAhead = 4
+
 // lookEvery is how long one look for savings is good for.
 const lookEvery = time.Minute
 
@@ -74,22 +77,43 @@ func (w *Search) Decide() {
 	}
 	w.perPod, w.perRun = w.meanPod()
 	w.idle = w.unneeded()
-	if s == nil || w.worth(s, 0) <= 0 {
-		s = w.best()
-		s.Since = w.Now
-	}
-	next := *s
+	next := *w.look(s)
 	if next.Looked = w.Now; len(next.Nodes) == 0 {
 		w.Next.Consolidation = &next // so that the next rounds do not look again at once
 		return
 	}
-	if w.Reached(next.Since.Add(w.Policy.ConsolidateAfter)) {
+	if w.Reached(next.Due()) {
 		w.order(&next)
 		return
 	}
 	w.Next.Consolidation = &next
 	w.WakeAt(w.Now.Add(lookEvery))
 	w.heldUntilDue(&next)
+}
+
+// look is the saving that is best: one that was real before and is so still, unless another one is worth its moves within the hour and this one
+// is not. It is ordered when it has been real for as long as it takes to be worth its moves (ski rental: whatever demand does
+// then, that costs at most twice what the best decision would have).
+func (w *Search) look(s *decision.Consolidation) *decision.Consolidation {
+	rank := never
+	var r replacement
+	if s != nil {
+		if known, is := w.known(s); is {
+			r, rank = known, w.worth(&known, never)
+		}
+	}
+	since := w.Now
+	if rank > never {
+		since = s.Since
+	}
+	if rank <= 0 {
+		if best, most := w.best(); most > 0 || rank == never {
+			r, since = best, w.Now
+		}
+	}
+	next := w.thought(&r)
+	next.Since = since
+	return next
 }
 
 // quiet tells that nothing comes, goes or is decided in this round, and that no node with pods waits for its time to go: then demand
@@ -126,5 +150,5 @@ func (w *Search) order(s *decision.Consolidation) {
 }
 
 func (w *Search) heldUntilDue(s *decision.Consolidation) {
-	w.Held("cluster", "cluster", decision.RuleConsolidate, "%s, if that is so until %s", s.Words(), round.Stamp(s.Since.Add(w.Policy.ConsolidateAfter)))
+	w.Held("cluster", "cluster", decision.RuleConsolidate, "%s, if that is so until %s", s.Words(), round.Stamp(s.Due()))
 }

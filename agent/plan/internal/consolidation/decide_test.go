@@ -15,7 +15,7 @@ func TestDecide(t *testing.T) {
 	const both, one = "the pods of b1, b2 have room elsewhere", "the pods of b1 have room elsewhere"
 	// known is a saving that is as old as this, and was looked at as long ago.
 	known := func(w *world, what string, since, looked time.Duration) {
-		s := replacement(what)
+		s := saving(what)
 		s.Since, s.Looked = w.s.Now.Add(-since), w.s.Now.Add(-looked)
 		w.m.Consolidation = &s
 	}
@@ -83,7 +83,7 @@ func TestOrder(t *testing.T) {
 	w.begin()
 	for _, what := range []string{"b1 b2", "b1 b2 by 2 of small"} {
 		w.Next.Consolidation = nil
-		s := replacement(what)
+		s := saving(what)
 		w.order(&s)
 		if c := w.Next.Consolidation; !c.UnderWay() || len(c.Nodes) != 2 || c.Bought {
 			t.Errorf("%s: ordered %+v", what, c)

@@ -2,7 +2,10 @@
 // New(round.State, disruption.Round, Mover).Decide().
 //
 // It looks once a minute, while nothing else is going on, for the replacement that saves most beside what moving pods counts for
-// (worth). A saving that stays real for long enough becomes orders of package disruption, as for drifted nodes: the nodes have
+// (rank). One that is not worth its moves within the hour is taken when it has been real for as long as it takes to be worth them (ski
+// rental: whatever demand does then, that costs at most twice what the best decision would have), at most four hours. Else a machine
+// twice too large, or one of a type that costs half as much again, would stay for ever.
+// A saving that stays real for long enough becomes orders of package disruption, as for drifted nodes: the nodes have
 // the reason dear from then on, and go the way of all others. One consolidation is under way at a time.
 //
 // It also finds the nodes whose pods all have room on the others: package softtaint lets new pods keep away from these (avoid).

@@ -2,6 +2,7 @@ package consolidation
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -13,59 +14,101 @@ import (
 // machine. With fewer, ever cheaper machines are ever more often interrupted (Karpenter asks for as many, spot to spot consolidation).
 const spotChoices = 15
 
-// worth is what a replacement saves in an hour, less what moving its pods counts for; 0: it is not to be done, because it saves
-// too little, is not allowed, or a pod would have no room; and where it is not worth more than the best so far.
-func (w *Search) worth(s *decision.Consolidation, most float64) float64 {
-	var from []int
+// replacement is a set of nodes, and so many machines of a group in their place; without machines their pods have room on other nodes.
+type replacement struct {
+	from     []int
+	to       *round.Group
+	machines int
+}
+
+// saving is what a replacement saves in an hour, and what moving its pods counts for. stay are nodes that would go otherwise, and stay for
+// these pods. It is 0 where it is too small a share of the price.
+func (w *Search) saving(r *replacement, stay []int) (saves, moves float64) {
 	moved := 0
+	for _, i := range r.from {
+		moved += w.mover.Moved(i)
+	}
+	before, after, pod := w.prices(r, stay)
+	if after > before*(1-w.Policy.ConsolidateSaving) {
+		return 0, 0
+	}
+	return before - after, w.Policy.ConsolidatePodCost * pod * float64(moved)
+}
+
+// never is the rank of a replacement that is not to be done.
+var never = math.Inf(-1)
+
+// rank is what a replacement saves within an hour beside what moving its pods counts for. One that saves less, and is worth its moves within
+// farAhead, has a rank below 0: the sooner it is worth them the better.
+func (w *Search) rank(r *replacement, stay []int) float64 {
+	switch saves, moves := w.saving(r, stay); {
+	case saves > moves:
+		return saves - moves
+	case saves*farAhead > moves:
+		return -moves / saves
+	}
+	return never
+}
+
+// above tells whether a rank is more than another one: sums of prices are not exact.
+func above(rank, most float64) bool {
+	return rank > most+1e-9*math.Abs(most) || rank > most && math.IsInf(most, -1)
+}
+
+// worth is the rank of a replacement whose pods have room for certain, and that is allowed. One that is not above most is not asked about.
+func (w *Search) worth(r *replacement, most float64) float64 {
+	if above(w.rank(r, nil), most) && w.allowed(r) {
+		if stay, ok := w.room(r, most); ok {
+			return w.rank(r, stay)
+		}
+	}
+	return never
+}
+
+// allowed tells whether limits and the spot market let a replacement be done.
+func (w *Search) allowed(r *replacement) bool {
+	return !w.belowMinimum(r) && (r.to == nil || !w.spotForSpot(r.from, r.to) && growth.Count(w.State, r.to, r.machines) >= r.machines)
+}
+
+// room tells whether the pods of a replacement have room for certain; stay are nodes that would go otherwise, which
+// costs as much as new machines. More of them stay as long as that makes it certain and the rank above most.
+func (w *Search) room(r *replacement, most float64) (stay []int, ok bool) {
+	better := func(stay []int) bool { return above(w.rank(r, stay), most) }
+	if stay, ok = w.mover.Fit(r.from, r.to, r.machines); !ok {
+		return nil, false
+	}
+	for more := w.idle; better(stay); more = more[1:] {
+		if w.mover.Certain(r.from, stay, r.to, r.machines) {
+			return stay, true
+		}
+		for len(more) > 0 && (slices.Contains(stay, more[0]) || !better(append(slices.Clip(stay), more[0]))) {
+			more = more[1:]
+		}
+		if r.machines > 0 || len(more) == 0 || len(stay) == mostMachines {
+			break
+		}
+		stay = append(slices.Clip(stay), more[0])
+	}
+	return nil, false
+}
+
+// known is a saving that was thought of before, as it is now; false: it cannot be.
+func (w *Search) known(s *decision.Consolidation) (r replacement, ok bool) {
 	for _, name := range s.Nodes {
-		i, ok := w.ByName[name]
-		if !ok || !slices.Contains(w.list, i) {
-			return 0
+		i, is := w.ByName[name]
+		if !is || !slices.Contains(w.list, i) {
+			return r, false
 		}
-		from, moved = append(from, i), moved+w.mover.Moved(i)
+		r.from = append(r.from, i)
 	}
-	var to *round.Group
-	if s.Machines > 0 {
-		g, ok := w.ByID[s.Group]
-		if !ok {
-			return 0
+	if r.machines = s.Machines; s.Machines > 0 {
+		g, is := w.ByID[s.Group]
+		if !is {
+			return r, false
 		}
-		to = &w.Groups[g]
+		r.to = &w.Groups[g]
 	}
-	value := func(stay []int) float64 {
-		before, after, pod := w.prices(s, from, stay, to)
-		worth := before - after - w.Policy.ConsolidatePodCost*pod*float64(moved)
-		if after > before*(1-w.Policy.ConsolidateSaving) || worth <= most*(1+1e-9) { // sums of prices are not exact
-			return 0
-		}
-		return worth
-	}
-	if value(nil) == 0 || w.belowMinimum(s, from) || to != nil && (w.spotForSpot(from, to) || growth.Count(w.State, to, s.Machines) < s.Machines) {
-		return 0
-	}
-	stay, ok := w.mover.Fit(from, to, s.Machines) // for these pods, which costs as much as new machines
-	if !ok {
-		return 0
-	}
-	var more []int // nodes that may make it certain in place of a machine
-	for _, i := range w.idle {
-		if s.Machines == 0 && len(more) < mostMachines && !slices.Contains(stay, i) && value(append(slices.Clip(stay), i)) > 0 {
-			more = append(more, i)
-		}
-	}
-	for {
-		worth := value(stay)
-		switch {
-		case worth == 0:
-			return 0
-		case w.mover.Certain(from, stay, to, s.Machines):
-			return worth
-		case len(more) == 0:
-			return 0
-		}
-		stay, more = append(stay, more[0]), more[1:]
-	}
+	return r, len(r.from) > 0
 }
 
 // unneeded are the nodes that go otherwise, those of the least price first. One may be a machine that came for a saving which the agent
@@ -83,15 +126,15 @@ func (w *Search) unneeded() (out []int) {
 }
 
 // belowMinimum tells whether a group would have fewer machines than its minimum.
-func (w *Search) belowMinimum(s *decision.Consolidation, from []int) bool {
+func (w *Search) belowMinimum(r *replacement) bool {
 	less := make(map[int]int)
-	for _, i := range from {
+	for _, i := range r.from {
 		less[w.Nodes[i].Group]++
 	}
 	for g, n := range less {
 		gr := &w.Groups[g]
-		if gr.ID == s.Group {
-			n -= s.Machines
+		if gr == r.to {
+			n -= r.machines
 		}
 		if gr.CorrectedTarget-gr.Removing-n < gr.Min {
 			return true
@@ -108,32 +151,32 @@ func (w *Search) spotForSpot(from []int, to *round.Group) bool {
 // prices is the price of what goes, of what comes or stays for it, and of a pod; where a group has no price all are counted in
 // machines, which needs ConsolidateAlways (see movable), and what comes or stays must be of the group of all that goes. No costs: they
 // cannot be compared.
-func (w *Search) prices(s *decision.Consolidation, from, stay []int, to *round.Group) (before, after, pod float64) {
+func (w *Search) prices(r *replacement, stay []int) (before, after, pod float64) {
 	priced := true
 	price := func(g *round.Group) float64 {
 		priced = priced && g.Price > 0
 		return g.Price
 	}
 	var instead []*round.Group
-	if to != nil {
-		after, instead = float64(s.Machines)*price(to), append(instead, to)
+	if r.to != nil {
+		after, instead = float64(r.machines)*price(r.to), append(instead, r.to)
 	}
 	for _, i := range stay {
 		g := &w.Groups[w.Nodes[i].Group]
 		after, instead = after+price(g), append(instead, g)
 	}
-	for _, i := range from {
+	for _, i := range r.from {
 		before += price(&w.Groups[w.Nodes[i].Group])
 	}
 	if priced {
 		return before, after, w.perPod
 	}
-	for _, i := range from {
+	for _, i := range r.from {
 		if slices.ContainsFunc(instead, func(g *round.Group) bool { return g != &w.Groups[w.Nodes[i].Group] }) {
 			return 0, 0, 0
 		}
 	}
-	return float64(len(from)), float64(s.Machines + len(stay)), w.perRun
+	return float64(len(r.from)), float64(r.machines + len(stay)), w.perRun
 }
 
 // meanPod is what the nodes that are needed cost in an hour by the pods that could be moved, in money and in machines. It costs N.

@@ -3,6 +3,7 @@ package consolidation
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -39,6 +40,8 @@ func TestWorth(t *testing.T) {
 		{"too little a share", func(w *world) { w.p.ConsolidateSaving = 0.8 }, "b1 by 1 of small", 0, 0, ""},
 		{"pods count", func(w *world) { w.p.ConsolidatePodCost, w.moved["b1"] = 0.5, 2 }, "b1", 0, 2, "b1,b1"}, // the cluster costs 10 with 5 pods
 		{"pods count for as much", func(w *world) { w.p.ConsolidatePodCost, w.moved["b1"] = 1, 2 }, "b1", 0, 0, ""},
+		{"pods count for more", func(w *world) { w.p.ConsolidatePodCost, w.moved["b1"] = 2, 2 }, "b1", never, -2, "b1,b1"}, // it pays in two hours
+		{"pods count for too much", func(w *world) { w.p.ConsolidatePodCost, w.moved["b1"] = 12, 2 }, "b1", never, 0, ""},
 		{"no more than the best", func(*world) {}, "b1", 4, 0, ""},
 		{"no more than the best, but for what sums lose", func(*world) {}, "b1", 4 / (1 + 1e-9), 0, ""},
 		{"more than the best", func(*world) {}, "b1", 3.9, 4, "b1,b1"},
@@ -85,8 +88,7 @@ func TestWorth(t *testing.T) {
 		w.begin()
 		w.list = w.replaceable()
 		w.perPod, w.perRun = w.meanPod()
-		s := replacement(c.what)
-		got := w.worth(&s, c.most)
+		got := w.worthOf(c.what, c.most)
 		asked := strings.Join(append(w.fits, w.certain...), ",")
 		if got != c.want || asked != c.asked {
 			t.Errorf("%s: worth %v, want %v; asked %s, want %s", c.name, got, c.want, asked, c.asked)
@@ -94,8 +96,22 @@ func TestWorth(t *testing.T) {
 	}
 }
 
-// replacement reads what words say: nodes, and machines of a group.
-func replacement(words string) (s decision.Consolidation) {
+// worthOf is the rank of a replacement; 0: it has none.
+func (w *world) worthOf(words string, most float64) float64 {
+	s := saving(words)
+	r, ok := w.known(&s)
+	if !ok {
+		return 0
+	}
+	if rank := w.worth(&r, most); rank > never {
+		return rank
+	}
+	return 0
+}
+
+// saving reads what words say: nodes, and machines of a group.
+func saving(words string) (s decision.Consolidation) {
+	s.Wait = 5 * time.Minute
 	nodes, machines, _ := strings.Cut(words, " by ")
 	for name := range strings.FieldsSeq(nodes) {
 		s.Nodes = append(s.Nodes, cluster.NodeName(name))
@@ -141,8 +157,7 @@ func TestWorthWithUnneeded(t *testing.T) {
 			w.Nodes[i].Removing = w.Nodes[i].Name != "b1"
 		}
 		w.Search.idle = w.unneeded()
-		s := replacement(c.what)
-		if got := w.worth(&s, 0); got != c.want || strings.Join(w.certain, ",") != c.certain {
+		if got := w.worthOf(c.what, 0); got != c.want || strings.Join(w.certain, ",") != c.certain {
 			t.Errorf("%s: worth %v, want %v; asked %q, want %s", c.name, got, c.want, w.certain, c.certain)
 		}
 	}

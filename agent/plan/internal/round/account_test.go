@@ -140,9 +140,6 @@ func (w *State) told() string {
 	if !w.Next.ScaleDownAfter.IsZero() {
 		add("no scale-down until %s", w.Next.ScaleDownAfter.Sub(w.Now))
 	}
-	if !w.Next.ShrunkAt.IsZero() {
-		add("shrunk %s", w.Next.ShrunkAt.Sub(w.Now))
-	}
 	if w.Plan.Held != nil && len(w.Plan.Held) == 0 {
 		add("a list of no reasons")
 	}
@@ -274,9 +271,9 @@ func TestAccount(t *testing.T) {
 		"growth invalid":                   {func(l *ledger) { l.outcome("grow", "invalid", time.Second) }, "2 of 2, invalid of w at -1s until 29m59s step 30m0s"},
 		"growth conflict":                  {func(l *ledger) { l.outcome("grow", "conflict", time.Second) }, "2 of 2"},
 		"a failure of tomorrow":            {func(l *ledger) { l.outcome("grow", "exhausted", -time.Hour) }, "2 of 2, capacity of w at 0s until 5m0s step 5m0s, not cacheable"},
-		"an end":                           {func(l *ledger) { l.outcome("terminate", "", time.Second) }, "1 of 1, deleted i-1, shrunk -1s"},
-		"an end after a growth":            {func(l *ledger) { l.outcome("terminate", "", time.Second); l.outcome("grow", "", 2*time.Second) }, "1 of 3, 2 coming, w resized to 3, deleted i-1, short since 0s, shrunk -1s, wake in 58s"},
-		"an end in the moment of a growth": {func(l *ledger) { l.outcome("terminate", "", time.Second); l.outcome("grow", "", time.Second) }, "1 of 4, 3 coming, w resized to 4, deleted i-1, short since 0s, shrunk -1s, wake in 59s"},
+		"an end":                           {func(l *ledger) { l.outcome("terminate", "", time.Second) }, "1 of 1, deleted i-1"},
+		"an end after a growth":            {func(l *ledger) { l.outcome("terminate", "", time.Second); l.outcome("grow", "", 2*time.Second) }, "1 of 3, 2 coming, w resized to 3, deleted i-1, short since 0s, wake in 58s"},
+		"an end in the moment of a growth": {func(l *ledger) { l.outcome("terminate", "", time.Second); l.outcome("grow", "", time.Second) }, "1 of 4, 3 coming, w resized to 4, deleted i-1, short since 0s, wake in 59s"},
 		"an end that is known": {func(l *ledger) {
 			l.m.Deleted = map[cluster.InstanceID]time.Time{"i-1": l.ago(time.Minute)}
 			l.outcome("terminate", "", time.Second)

@@ -9,7 +9,7 @@ import (
 
 // Remember starts the next Memory with what outlives a round.
 func (w *State) Remember() {
-	w.Next.ScaleDownAfter, w.Next.ShrunkAt, w.Next.LittleFilled = w.Memory.ScaleDownAfter, w.Memory.ShrunkAt, w.Memory.LittleFilled
+	w.Next.ScaleDownAfter, w.Next.LittleFilled = w.Memory.ScaleDownAfter, w.Memory.LittleFilled
 	for g, r := range w.Memory.Resized {
 		if _, ok := w.ByID[g]; ok && !w.Reached(r.At.Add(max(lagFor, w.Policy.DelayAfterAdd))) {
 			Set(&w.Next.Resized, g, r)

@@ -49,7 +49,6 @@ func (w *State) LearnOutcomes() {
 				continue
 			}
 			Set(&w.Next.Deleted, o.Instance, o.At)
-			w.Next.ShrunkAt = Later(w.Next.ShrunkAt, o.At)
 			if r, ok := w.Next.Resized[o.Group]; ok && r.At.Before(o.At) {
 				r.To--
 				w.Next.Resized[o.Group] = r
