@@ -116,6 +116,30 @@ var checks = []check{
 	{"R14", "the cloud vouches for every address", workersOnly, witnessedAddresses},
 }
 
+// servingRules have a row for each rule of checks.
+var servingRules = []Rule{
+	{"R0", Final, ""},
+	{"R1", Final, "The request is malformed: look what posts it (kubectl get csr NAME -o yaml)."},
+	{"R2", Final, "Only a kubelet may ask for a serving certificate: look what posts it."},
+	{"R3", Final, "A node asked for a certificate of another name: look at that node."},
+	{"R4", Final, "Look at the kubelet's version and at the usages of the request."},
+	{"R5", Final, "Let the kubelet make a new key (ECDSA P-256 or RSA 2048 at least)."},
+	{"R6", Final, "The request asks for more than names and addresses: look at that node."},
+	{"R7", Final, "Look at the node's addresses (kubectl get node -o wide)."},
+	{"R8", Final, "Lower the life that is asked for."},
+	{"R9", Heals, "The request claims a name or address of the cluster or of another machine. Treat the node as an intruder until it is explained."},
+	{"R10", Heals, "The Node has to exist and to live."},
+	{"R11", Heals, "Compare the Node's provider ID with the instance in the cloud (autoscaler-agent explain csr)."},
+	{"R12", Heals, "Look for two instances under one name, and at the clock of the control plane."},
+	{"R13", Heals, "Name further names in AUTOSCALER_CSR_EXTRA_NAMES, if they are right."},
+	{"R14", Heals, "Name further ranges in AUTOSCALER_CSR_ALLOWED_RANGES, or set AUTOSCALER_AWS_SECONDARY_ADDRESSES, if the addresses are right."},
+	{RuleInventory, Heals, "The cloud was not read lately: see autoscaler-agent check."},
+	{"R16", Heals, "List the control-plane machine in the section controlPlane of groups.yaml (docs/ha.md), or approve its request by hand."},
+	{"R17", Heals, ""},
+	{RuleElder, Operator, "Find out which of the two Nodes is the machine: kubectl get nodes -o custom-columns=NAME:.metadata.name,ID:.spec.providerID,AGE:.metadata.creationTimestamp. Then kubectl delete node the one that is a leftover."},
+	{RuleListed, Operator, "Correct the machine's line in the section controlPlane of groups.yaml: the name, address or provider ID that the message tells."},
+}
+
 // RuleElder holds a Node beside another one of its machine until an operator has looked.
 const RuleElder = "R20"
 

@@ -45,7 +45,7 @@ func TestManualHasEveryRule(t *testing.T) {
 func TestEveryRuleIsTold(t *testing.T) {
 	for _, c := range slices.Concat(checks, joinChecks) {
 		if !slices.ContainsFunc(Rules, func(r Rule) bool { return r.ID == c.rule }) {
-			t.Errorf("%s has no row in Rules: does what it holds heal, or does it wait for an operator, and what does that one do?", c.rule)
+			t.Errorf("%s has no row in servingRules (decide.go) or joinRules (joinrules.go): does what it holds heal, or does it wait for an operator, and what does that one do?", c.rule)
 		}
 	}
 	for _, r := range Rules {

@@ -55,6 +55,27 @@ var joinChecks = []check{
 	{"J14", "no Node bears the name", everybody, noNode},
 }
 
+// joinRules have a row for each rule of joinChecks.
+var joinRules = []Rule{
+	{"J0", Final, ""},
+	{"J1", Final, "The request is malformed: look what posts it (kubectl get csr NAME -o yaml)."},
+	{"J2", Final, "Only a bootstrap token may ask for a first certificate here."},
+	{"J3", Final, "The request asks for another subject than one node."},
+	{"J4", Final, "Look at the kubelet's version and at the usages of the request."},
+	{"J5", Final, "Let the kubelet make a new key (ECDSA P-256 or RSA 2048 at least)."},
+	{"J6", Final, "The request asks for more than a client certificate: look what posts it."},
+	{"J7", Final, "Lower the life that is asked for."},
+	{"J8", Heals, "A request for the control plane's name. Treat the join token as stolen: autoscaler-agent explain csr."},
+	{"J9", Heals, "Render the user data anew: its join token is not one that the agent minted, or it has expired."},
+	{RuleJoinInventory, Heals, "The cloud was not read lately: see autoscaler-agent check."},
+	{"J11", Heals, "The cloud knows no running machine of a managed group under the name (autoscaler-agent explain csr)."},
+	{"J12", Heals, "Start the machine anew: only its first minutes count. Look at the clock of the control plane."},
+	{RuleIssued, Operator, "The instance has a certificate already. Replace the machine, or approve the request by hand when you know the cause."},
+	{RuleStale, OperatorOfOwn, "The old Node goes first, once its machine is proven gone. Delete it by hand when you know that it is."},
+	{"J15", Heals, ""},
+	{RuleRival, Operator, "Two keys ask for one machine. Deny the request that is not the machine's, or replace the machine."},
+}
+
 // RuleJoinInventory is RuleInventory of the closed join.
 const RuleJoinInventory = "J10"
 
