@@ -277,8 +277,7 @@ func workers(id string, milli, gib int64, most int) cluster.NodeGroup {
 	return cluster.NodeGroup{ID: cluster.GroupID(id), Max: most, Template: cluster.Template{Spec: "lt", Capacity: a, Allocatable: a}}
 }
 
-// playsHours ends a test that plays hours of the loop where -short is given. make test gives it beside the race detector, under
-// which these tests take a quarter of an hour and which has nothing to find in them: a decision is one goroutine. make check plays them.
+// playsHours ends a test that plays hours of the loop where -short is given. make check plays them.
 func playsHours(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
