@@ -272,10 +272,6 @@ var Equivalent = map[string]map[string]string{
 		`view.go setOf: never ok`:                                                                  "nodes that are alike are in two sets: it only costs time",
 		`view.go insert: never f > 0`:                                                              "it only costs memory",
 	},
-	"agent/plan/internal/sureplaces": {
-		`sureplaces.go compile: always t.others > 0`: "no pod counts against a host: it only costs time",
-		`sureplaces.go compile: edge t.others > 0`:   "as above",
-	},
 	"agent/plan/internal/unchanged": {
 		`unchanged.go SamePolicy: never Same(a, b)`: "what lies behind equal addresses is compared too: it only costs time",
 	},

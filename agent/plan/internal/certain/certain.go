@@ -14,41 +14,22 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 )
 
-// Load are N pods of a size. Takes tells whether they may go to a place, room aside. Sure are sets of places, of which one is open to
-// the pods wherever the others are, and these decide which; nil: the places that take them.
+// Load are N pods of a size. Takes tells whether they may go to a place, room aside.
 type Load struct {
-	N       int
-	Size    []int64
-	Takes   func(place int) bool
-	Sure    []func(place int) bool
-	Against []Against
-}
-
-// Against is a rule by which other pods close places to the pods of a load. Counts is how much one pod of each load counts; a place with more
-// than Most is closed. It bounds no pod but those of its load.
-type Against struct {
-	Counts []int64
-	Most   func(place int) int64
+	N     int
+	Size  []int64
+	Takes func(place int) bool
 }
 
 // Fits tells whether all pods find room. Rooms are the places. It costs the square of the loads times the places up to
 // enough room; where room is scarce, 30 times that. It pays that with looks, and says no when these are used up.
 func Fits(loads []Load, rooms [][]int64, look func(n int) bool) bool {
 	for i := range loads {
-		for _, sure := range loads[i].sure() {
-			if !last(i, sure, loads, rooms, look) {
-				return false
-			}
+		if !last(i, loads, rooms, look) {
+			return false
 		}
 	}
 	return look(0)
-}
-
-func (l *Load) sure() []func(place int) bool {
-	if l.Sure == nil {
-		return []func(int) bool{func(int) bool { return true }}
-	}
-	return l.Sure
 }
 
 // place is a place that has room for the last pod before the others come. They close it when they take so much of one dimension
@@ -67,21 +48,18 @@ type closing struct {
 	order [][]int // by dimension, the loads that take most of it for their price first
 }
 
-// last tells whether the last pod of a load finds room after all others on a place that is open to it for sure.
-func last(l int, sure func(place int) bool, loads []Load, rooms [][]int64, look func(n int) bool) bool {
-	c, size, against, slots := &closing{}, loads[l].Size, loads[l].Against, 1
-	all := len(size) + len(against)
+// last tells whether the last pod of a load finds room after all others.
+func last(l int, loads []Load, rooms [][]int64, look func(n int) bool) bool {
+	c, size, slots := &closing{}, loads[l].Size, 1
+	all := len(size)
 	c.order = make([][]int, all+1)
 	for i := range loads {
-		n, harm, takes := loads[i].N, harm(size, loads[i].Size), slices.Grow(slices.Clone(loads[i].Size), len(against)+1)
-		for _, a := range against {
-			harm, takes = max(harm, int(a.Counts[i])), append(takes, a.Counts[i])
-		}
+		n, harm := loads[i].N, harm(size, loads[i].Size)
 		if i == l {
 			n--
 		}
 		slots += n * harm
-		c.n, c.price, c.takes = append(c.n, n), append(c.price, float64(harm)), append(c.takes, append(takes, int64(harm)))
+		c.n, c.price, c.takes = append(c.n, n), append(c.price, float64(harm)), append(c.takes, append(slices.Clone(loads[i].Size), int64(harm)))
 	}
 	c.sort()
 	var places []place
@@ -90,7 +68,7 @@ func last(l int, sure func(place int) bool, loads []Load, rooms [][]int64, look 
 			return false
 		}
 		n := binpack.MaxFit(room, size)
-		if n == 0 || !loads[l].Takes(k) || !sure(k) {
+		if n == 0 || !loads[l].Takes(k) {
 			continue
 		}
 		p := place{make([]int64, all+1), make([]int, len(loads))}
@@ -103,13 +81,6 @@ func last(l int, sure func(place int) bool, loads []Load, rooms [][]int64, look 
 			if p.need[d] = room[d] - s + 1; s == 0 {
 				p.need[d] = math.MaxInt64
 			}
-		}
-		for d, a := range against {
-			p.need[len(size)+d] = max(a.Most(k)+1, 0)
-			n = min(n, int(p.need[len(size)+d]))
-		}
-		if n == 0 {
-			continue
 		}
 		p.need[all] = int64(n)
 		places = append(places, p)

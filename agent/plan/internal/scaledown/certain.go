@@ -6,7 +6,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/certain"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/sureplaces"
 )
 
 // mostUncertain is how many nodes are refused in a round because their pods may not all have room. The next ones wait unasked.
@@ -22,43 +21,22 @@ func (w *Planner) noteRooms() {
 }
 
 // Certain tells whether the pods of some nodes find room on the others and on so many machines of a group, wherever kube-scheduler puts
-// each of them, and whatever they ask of each other. Of the nodes that go otherwise idle stay. It costs N, certain.Fits, and where
-// pods are constrained the pods that run, once a round.
+// each of them. Of the nodes that go otherwise idle stay. What pods ask of each other was asked of one placement (see podsFit), and no pod
+// that they may be constrained by may wait for a place. It costs N, and certain.Fits.
+//
+// A proof for constrained pods as well (251 lines) let 68 nodes go in place of 88, at 1.05 times the bill, and no drain or purchase was
+// wrong without it: TestConsolidationLoop, constrained, seeds 3 to 18.
 func (w *Planner) Certain(from, idle []int, to *round.Group, machines int) bool {
-	goes := func(i int) bool { return w.Nodes[i].Removing && !slices.Contains(idle, i) }
-	q := w.newQuestion(from, to, machines, func(i int) bool { return !goes(i) })
-	if t := w.RelocationState(); t == nil || !slices.ContainsFunc(q.classes, t.State.Constrained) {
-		return w.fitsAnywhere(q)
-	}
-	if w.settled == nil {
-		w.settled = w.NewState()
-	}
-	if w.relatedPodsWait(q) {
-		return false
-	}
-	m := sureplaces.Begin(w.settled, w.Snapshot.Classes, len(w.Nodes))
-	defer m.End()
-	for i := range w.Nodes {
-		switch n := &w.Nodes[i]; {
-		case len(from) == 1 && from[0] == i:
-			m.Leaves(i, n.Pods, n.Shape.Cordoned())
-		case slices.Contains(from, i), goes(i), w.BeingRemoved(n): // cordoned or not
-			m.Leaves(i, n.Pods, &n.Shape)
-		}
-	}
-	if machines > 0 {
-		_, shape := w.Template(to)
-		m.Come(shape, to.Template.VolumeLimits, machines)
-	}
-	return m.Constrain(q.loads, q.classes, q.nodes, w.Look) && w.fitsAnywhere(q)
+	q := w.newQuestion(from, to, machines, func(i int) bool { return !w.Nodes[i].Removing || slices.Contains(idle, i) })
+	return !w.relatedPodsWait(q) && w.fitsAnywhere(q)
 }
 
 // relatedPodsWait tells whether kube-scheduler has still to place a pod that the question's pods may be constrained by.
 func (w *Planner) relatedPodsWait(q *question) bool {
-	st := w.settled
-	return slices.ContainsFunc(w.Unbound.Waiting, func(x round.UnboundPod) bool {
-		c := st.Component(int(x.Class))
-		return c >= 0 && slices.ContainsFunc(q.classes, func(class int) bool { return st.Component(class) == c })
+	t := w.RelocationState()
+	return t != nil && slices.ContainsFunc(w.Unbound.Waiting, func(x round.UnboundPod) bool {
+		c := t.State.Component(int(x.Class))
+		return c >= 0 && slices.ContainsFunc(q.classes, func(class int) bool { return t.State.Component(class) == c })
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
 // hosts is a cluster of nodes, each with a pod of a class.
@@ -23,16 +22,6 @@ func hosts(class func(w *world) int, nodes ...string) *world {
 func TestCertain(t *testing.T) {
 	any := func(*world) int { return 0 }
 	alone := func(w *world) int { return w.alone(hostname) }
-	honor := func(w *world) int { return w.spread(hostname, func(s *cluster.Spread) { s.HonorTaints = true }) }
-	together := func(w *world) int { // pods of one zone with a pod of the app cache, which is on d alone
-		return w.class(cluster.PodClass{Labels: map[string]string{"app": "cache"}, Requests: size(1), PodAffinity: []cluster.PodTerm{{TopologyKey: zone, Selector: is("cache"), Namespaces: []string{"default"}}}})
-	}
-	company := func(w *world) {
-		for n, z := range map[string]string{"a": "1", "b": "2", "c": "2", "d": "2"} {
-			w.node(n).Labels[zone] = z
-		}
-		w.node("b").Pods, w.node("c").Pods = nil, nil
-	}
 	none := func(*world) {}
 	noRoom := func(w *world, nodes ...string) {
 		full := w.class(cluster.PodClass{Requests: size(3)})
@@ -58,9 +47,7 @@ func TestCertain(t *testing.T) {
 		{"room on a node that goes", any, func(w *world) { noRoom(w, "b", "c") }, "d", asked{"a", 0, "", false}},
 		{"room on a node that would go and stays", any, func(w *world) { noRoom(w, "b", "c") }, "d", asked{"a", 0, "d", true}},
 		{"room on a node that is not Ready", any, func(w *world) { noRoom(w, "b", "c"); w.unready("d", time.Hour) }, "", asked{"a", 0, "", false}},
-		{"apart, no host without one", alone, none, "", asked{"a", 0, "", false}},
 		{"apart, and a host without one", alone, func(w *world) { w.node("d").Pods = nil }, "", asked{"a", 0, "", true}},
-		{"apart, and a host without one has no room", alone, func(w *world) { w.node("d").Pods = nil; w.pods("d", w.class(cluster.PodClass{Requests: size(4)}), 1) }, "", asked{"a", 0, "", false}},
 		{"apart, and a new machine", alone, none, "", asked{"a", 1, "", true}},
 		{"apart, and a pod like it waits", alone, func(w *world) { w.node("d").Pods = nil; w.waits(1, 1) }, "", asked{"a", 0, "", false}},
 		{"apart, of the first class, and a pod like it waits", func(w *world) int { w.s.Classes = nil; return w.alone(hostname) }, func(w *world) { w.node("d").Pods = nil; w.waits(0, 1) }, "", asked{"a", 0, "", false}},
@@ -71,21 +58,6 @@ func TestCertain(t *testing.T) {
 			w.waits(other, 1)
 		}, "", asked{"a", 0, "", true}},
 		{"any pod, where others are apart", alone, func(w *world) { w.node("a").Pods[0].Class = 0 }, "", asked{"a", 0, "", true}},
-		{"spread, without the emptied node", honor, none, "", asked{"a", 0, "", true}},
-		{"spread, with the emptied nodes", honor, func(w *world) { // b does not count for it
-			w.s.Classes[1].NodeSelector = map[string]string{"disk": "ssd"}
-			for _, n := range []string{"a", "c", "d"} {
-				w.node(n).Labels["disk"] = "ssd"
-			}
-			w.node("b").Pods[0].Class = 0
-		}, "", asked{"a b", 0, "", false}},
-		{"spread, with a node that goes", honor, none, "d", asked{"a", 0, "", false}},
-		{"spread, with a node that is being deleted", honor, func(w *world) { w.node("d").Deleting = true }, "", asked{"a", 0, "", false}},
-		{"in company", together, company, "", asked{"a", 0, "", true}},
-		{"company goes", together, company, "d", asked{"a", 0, "", false}},
-		{"company is evicted too", together, company, "", asked{"a d", 0, "", false}},
-		{"company is being deleted", together, func(w *world) { company(w); w.node("d").Deleting = true }, "", asked{"a", 0, "", false}},
-		{"company is being removed", together, func(w *world) { company(w); w.mark("d", decision.RuleUnneeded, time.Minute) }, "", asked{"a", 0, "", false}},
 	} {
 		w := hosts(c.class, "a", "b", "c", "d")
 		c.change(w)

@@ -36,7 +36,6 @@ type Planner struct {
 	applied *fit.State
 
 	relocation    *relocationConstraints
-	settled       *fit.State         // every node with what is on it; see Certain
 	unconstrained bool               // no class asks for anything of other pods
 	cursors       *relocationCursors // where pods that are moved find room
 	emptiestFirst bool               // constrained pods go to the nodes with most room: see placeOnEmptiest
