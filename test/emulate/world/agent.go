@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
@@ -47,8 +48,11 @@ func BuildAgent(ctx context.Context, to string, flags ...string) error {
 		return err
 	}
 	defer unlock()
-	if err := buildAgent(ctx, module, kept, nil); err != nil {
-		return err
+	if !linked.Load() { // sources stay as they are while a test runs
+		if err := buildAgent(ctx, module, kept, nil); err != nil {
+			return err
+		}
+		linked.Store(true)
 	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
@@ -59,6 +63,8 @@ func BuildAgent(ctx context.Context, to string, flags ...string) error {
 	}
 	return nil
 }
+
+var linked atomic.Bool
 
 func buildAgent(ctx context.Context, module, to string, flags []string) error {
 	build := exec.CommandContext(ctx, "go", append(append([]string{"build", "-ldflags", "-s -w", "-o", to}, flags...), "./cmd/autoscaler-agent")...)

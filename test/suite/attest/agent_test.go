@@ -46,32 +46,11 @@ type agentRig struct {
 func newAgentRig(t *testing.T) *agentRig {
 	t.Helper()
 	called := newRecorder(t)
-	w, err := world.Start(t.Context(), world.Options{
-		Tune: called.tune,
-		Dir:  t.TempDir(), Progress: t.Output(), Fast: true, NodeMonitorGrace: 6 * time.Second, NodeLeaseSeconds: 8,
-		Cloud: aws.Options{Region: "eu-west-1", LaunchDelay: 300 * time.Millisecond, BootDelay: 500 * time.Millisecond, TerminateDelay: 500 * time.Millisecond},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &agentRig{rig: rig{t: t, cloud: w.Cloud}, w: w, called: called}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if t.Failed() && r.agent != nil {
-			t.Logf("the agent's last lines:\n%s", r.agent.Tail(20))
-			machines, _ := os.ReadFile(filepath.Join(w.Dir, "machines.log"))
-			t.Logf("the machines:\n%s", machines[max(0, len(machines)-1500):])
-		}
-		if err := w.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	if r.binary, err = w.BuildAgent(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	w, binary := world.ForTest(t, world.Options{Fast: true, Tune: called.tune})
+	r := &agentRig{rig: rig{t: t, cloud: w.Cloud}, w: w, called: called, binary: binary}
 	cert := r.certificate(t)
 	r.seen = watchSecrets(t, r)
+	var err error
 	r.agent, err = w.StartAgent(t.Context(), r.binary, "AUTOSCALER_LOG_LEVEL=debug", "AUTOSCALER_BOOTSTRAP_TOKENS=none", "AUTOSCALER_BOOTSTRAP_TOKEN_TTL=1m",
 		"AUTOSCALER_AWS_REGION="+w.Cloud.Region(), "AUTOSCALER_BOOTSTRAP_ATTEST_LISTEN="+r.address, "AUTOSCALER_BOOTSTRAP_ATTEST_ACCOUNT=123456789012", "AUTOSCALER_BOOTSTRAP_ATTEST_ROLES=worker",
 		"AUTOSCALER_BOOTSTRAP_ATTEST_CERT_FILE="+cert, "AUTOSCALER_BOOTSTRAP_ATTEST_KEY_FILE="+cert)

@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,39 +26,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 )
 
-var (
-	buildOnce sync.Once
-	built     string
-	buildErr  error
-)
-
-// TestMain removes the binary that the tests share.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if built != "" {
-		_ = os.RemoveAll(filepath.Dir(built))
-	}
-	os.Exit(code)
-}
-
-// binary builds the agent once for all tests of the package.
-func binary(t *testing.T) string {
-	t.Helper()
-	buildOnce.Do(func() {
-		dir, err := os.MkdirTemp("", "autoscaler-e2e-")
-		if err != nil {
-			buildErr = err
-			return
-		}
-		built = filepath.Join(dir, "autoscaler-agent")
-		buildErr = world.BuildAgent(context.Background(), built)
-	})
-	if buildErr != nil {
-		t.Fatal(buildErr)
-	}
-	return built
-}
-
 // scene is one world with an agent in it.
 type scene struct {
 	t      *testing.T
@@ -74,8 +39,7 @@ type scene struct {
 func newScene(t *testing.T, mutate func(*world.Options)) *scene {
 	t.Helper()
 	opts := world.Options{
-		Dir: t.TempDir(), Progress: testWriter{t}, Fast: true,
-		NodeMonitorGrace: 6 * time.Second, NodeLeaseSeconds: 8,
+		Fast: true,
 		Cloud: aws.Options{
 			Region: "eu-west-1", LaunchDelay: 300 * time.Millisecond, BootDelay: 500 * time.Millisecond,
 			TerminateDelay: 500 * time.Millisecond, Jitter: 0.3,
@@ -84,25 +48,8 @@ func newScene(t *testing.T, mutate func(*world.Options)) *scene {
 	if mutate != nil {
 		mutate(&opts)
 	}
-	w, err := world.Start(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &scene{t: t, w: w, client: w.ControlPlane.Client(), binary: binary(t)}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if t.Failed() && s.agent != nil {
-			t.Logf("the agent's last lines:\n%s", s.agent.Tail(60))
-			for _, c := range w.Clouds {
-				t.Logf("the cloud:\n%s", c)
-			}
-		}
-		if err := w.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	w, binary := world.ForTest(t, opts)
+	return &scene{t: t, w: w, client: w.ControlPlane.Client(), binary: binary}
 }
 
 // start runs the agent; env wins over the demo's settings.
@@ -262,11 +209,4 @@ func (s *scene) check(env ...string) (string, int) {
 		s.t.Fatal(err)
 	}
 	return string(out), cmd.ProcessState.ExitCode()
-}
-
-type testWriter struct{ t *testing.T }
-
-func (w testWriter) Write(p []byte) (int, error) {
-	w.t.Logf("%s", strings.TrimRight(string(p), "\n"))
-	return len(p), nil
 }

@@ -1,13 +1,10 @@
 package join
 
 import (
-	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,31 +33,8 @@ func newScene(t *testing.T, tune func(*machine.Config), providers ...string) *sc
 	if testing.Short() {
 		t.Skip("starts a real control plane")
 	}
-	w, err := world.Start(t.Context(), world.Options{
-		Dir: t.TempDir(), Progress: t.Output(), Fast: true, NodeMonitorGrace: 6 * time.Second, NodeLeaseSeconds: 8, Tune: tune, Providers: providers,
-		Pace:  world.Pace{Launch: 300 * time.Millisecond, Boot: 500 * time.Millisecond, Terminate: 500 * time.Millisecond},
-		Cloud: aws.Options{Region: "eu-west-1"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &scene{t: t, w: w, client: w.ControlPlane.Client()}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if t.Failed() && s.agent != nil {
-			t.Logf("the agent's last lines:\n%s", s.agent.Tail(60))
-			machines, _ := os.ReadFile(filepath.Join(w.Dir, "machines.log"))
-			t.Logf("the machines:\n%s", machines[max(0, len(machines)-4000):])
-		}
-		if err := w.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	if s.binary, err = w.BuildAgent(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return s
+	w, binary := world.ForTest(t, world.Options{Fast: true, Tune: tune, Providers: providers})
+	return &scene{t: t, w: w, client: w.ControlPlane.Client(), binary: binary}
 }
 
 func (s *scene) start(env ...string) {
