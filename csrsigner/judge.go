@@ -260,12 +260,28 @@ func (s *Service) gatherJoin(ctx context.Context, req rules.Request, f *rules.Fa
 // protected returns what R9 protects, read again every forbiddenTTL. An old reading
 // serves on when the new one fails; nil means that there never was one.
 func (s *Service) protected(ctx context.Context, now time.Time) *rules.Forbidden {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.forbidden != nil && now.Sub(s.forbiddenAt) < forbiddenTTL {
-		return s.forbidden
+	known := func() (b *rules.Forbidden, fresh bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.forbidden, s.forbidden != nil && now.Sub(s.forbiddenAt) < forbiddenTTL
+	}
+	if b, fresh := known(); fresh {
+		return b
+	}
+	// One reads, and without s.mu: the status line and the socket ask for it while the API server does not answer.
+	select {
+	case s.protecting <- struct{}{}:
+	case <-ctx.Done():
+		b, _ := known()
+		return b
+	}
+	defer func() { <-s.protecting }()
+	if b, fresh := known(); fresh {
+		return b
 	}
 	b, err := s.deps.Forbidden(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err == nil {
 		if b.Unread != "" && (s.forbidden == nil || s.forbidden.Unread != b.Unread) {
 			s.log.WithFields(map[string]any{"rule": "R9", "why": b.Unread}).Warn("part of what belongs to the cluster cannot be read: no rule keeps workers from those names and addresses (autoscaler-agent check)")

@@ -126,6 +126,7 @@ type Service struct {
 	allowances   map[string]*allowance // by key
 	refetches    map[string]*bucket    // by signer
 	refetchedAt  time.Time
+	protecting   chan struct{} // held by the one that reads forbidden
 	forbidden    *rules.Forbidden
 	forbiddenAt  time.Time
 	forbiddenErr string
@@ -150,7 +151,7 @@ func New(cfg Config, deps Deps) *Service {
 		deps.Self = func() rules.Self { return readSelf(deps.OwnNode, cfg.SelfNames) }
 	}
 	nodes := deps.Informers.Nodes()
-	s := &Service{cfg: cfg, deps: deps, log: deps.Log, nodes: deps.Informers.NodeLister(), queue: queue.New(), allowances: map[string]*allowance{},
+	s := &Service{cfg: cfg, deps: deps, log: deps.Log, nodes: deps.Informers.NodeLister(), queue: queue.New(), allowances: map[string]*allowance{}, protecting: make(chan struct{}, 1),
 		refetches: map[string]*bucket{rules.ServingSigner: {tokens: refetchBurst}, rules.ClientSigner: {tokens: refetchBurst}}}
 	s.csrs = s.watch(rules.ServingSigner)
 	s.ready = []cache.InformerSynced{s.csrs.HasSynced, nodes.HasSynced}

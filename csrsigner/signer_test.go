@@ -286,3 +286,24 @@ func TestLoopDoesNothingWhileAnotherLeads(t *testing.T) {
 		})
 	})
 }
+
+// TestTellsWhileTheServerIsSilent: what the status line and the socket ask the service for is told while its read of what belongs to the API
+// server is not answered.
+func TestTellsWhileTheServerIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Service{protecting: make(chan struct{}, 1), log: logrus.NewEntry(logrus.New()), deps: Deps{Forbidden: func(ctx context.Context) (*rules.Forbidden, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}}
+		ctx, stop := context.WithCancel(t.Context())
+		for range 2 {
+			go s.protected(ctx, time.Now())
+		}
+		synctest.Wait()
+		if !s.mu.TryLock() {
+			t.Fatal("the lock that Alarm takes is held over a request")
+		}
+		s.mu.Unlock()
+		stop()
+	})
+}

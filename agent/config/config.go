@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -56,8 +57,10 @@ type Config struct {
 
 	// EnvFile is the environment file that the settings came from; empty: EnvFile.
 	EnvFile string `ignored:"true"`
-	// Dial, when set, opens the connections to the API server in place of the network; see all.Config.Transport.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error) `ignored:"true"`
+	// Transport and Dial, when set, carry the requests to the API server and open other connections to it in place of the
+	// network: a simulation plays both ends in one process. Its clouds have their own (asg.Config.Transport).
+	Transport http.RoundTripper                                                    `ignored:"true"`
+	Dial      func(ctx context.Context, network, address string) (net.Conn, error) `ignored:"true"`
 	// groupsNamed: an operator named GroupsFile, so that it has to be there.
 	groupsNamed bool
 

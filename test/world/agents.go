@@ -63,7 +63,7 @@ func (a *Agent) Start() {
 	cfg := w.Env
 	cfg.NodeName, cfg.Kubeconfig, cfg.StateDir = a.name, filepath.Join(a.dir, "kubeconfig"), a.stateDir()
 	cfg.Bootstrap.File = filepath.Join(a.dir, "worker.env")
-	cfg.Transport, cfg.Dial = a.wire, w.dial
+	cfg.Transport, cfg.AWS.Transport, cfg.Dial = a.wire, a.wire, w.dial
 	cfg.EnvFile = filepath.Join(a.dir, "agent.env")
 	lines := logrus.New()
 	lines.SetOutput(io.Discard)
@@ -101,8 +101,12 @@ func (a *Agent) Kill() {
 	a.wire.Cut()
 	was := a.stateDir()
 	a.life++
-	if err := copyDir(was, a.stateDir()); err != nil {
-		panic(err)
+	for tries := 0; ; tries++ { // a file of it may just be renamed
+		if err := copyDir(was, a.stateDir()); err == nil {
+			break
+		} else if tries > 20 {
+			panic(err)
+		}
 	}
 	a.world.Tell("%s is killed", a.name)
 	a.stop()
@@ -141,6 +145,7 @@ func (j journal) Fire(e *logrus.Entry) error {
 	text := out.String()
 	if e.Level <= logrus.WarnLevel {
 		text = strings.ToUpper(e.Level.String()) + " " + text
+		j.a.world.watch.logged(j.a, text)
 	}
 	j.a.world.Tell("%s", text)
 	return nil

@@ -1,18 +1,362 @@
 package world
 
 import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
+	"github.com/autoscaler-agent/autoscaler-agent/test/world/apiserver"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world/wire"
 )
 
-// faults are what goes wrong now.
-type faults struct {
-	world *World
+// Fault is something that goes wrong at a time, for a time.
+type Fault struct {
+	At, For time.Duration // since the beginning of the world
+	Kind    string        // a row of faultKinds
+	Agent   int           // whose; -1: of all
+	N       int           // what the kind makes of it
 }
 
-func (f *faults) of(a *Agent, life int, r *http.Request) wire.Fault { return wire.Fault{} }
+// String is a line of a story.
+func (f Fault) String() string {
+	text := fmt.Sprintf("%s %s (%d)", f.At.Round(time.Second), faultKinds[f.Kind].text, f.N)
+	if f.Agent >= 0 {
+		text += fmt.Sprint(" at leader-", f.Agent)
+	}
+	if f.For > 0 {
+		text += " for " + f.For.Round(time.Second).String()
+	}
+	return text
+}
 
-func (f *faults) bootFails() bool          { return false }
-func (f *faults) bootDelay() time.Duration { return 0 }
+// faultKind is a row of the table of faults.
+type faultKind struct {
+	text   string
+	often  int           // of all draws
+	most   time.Duration // of For; 0: it happens at once
+	begin  func(w *World, f Fault)
+	strike func(f Fault, r *http.Request, random *rand.Rand) wire.Fault // of requests while it lasts
+}
+
+func toAPI(r *http.Request) bool   { return r.URL.Host == apiHost }
+func toCloud(r *http.Request) bool { return r.URL.Host != apiHost }
+func writes(r *http.Request) bool {
+	return toAPI(r) && r.Method != http.MethodGet
+}
+
+// some strikes one request in n+1.
+func some(f Fault, random *rand.Rand, fault wire.Fault) wire.Fault {
+	if random.IntN(f.N%4+1) != 0 {
+		return wire.Fault{}
+	}
+	return fault
+}
+
+var faultKinds map[string]faultKind
+
+func init() {
+	faultKinds = map[string]faultKind{
+		"api-fails": {"the API server answers 503 or 500 now and then", 3, 10 * time.Minute, nil, func(f Fault, r *http.Request, random *rand.Rand) wire.Fault {
+			if !toAPI(r) {
+				return wire.Fault{}
+			}
+			return some(f, random, wire.Fault{Status: []int{500, 503, 429, 504}[random.IntN(4)]})
+		}},
+		"api-cut": {"the API server cannot be reached", 3, 6 * time.Minute, func(w *World, f Fault) { w.resetWires(f) }, func(_ Fault, r *http.Request, _ *rand.Rand) wire.Fault {
+			return wire.Fault{Cut: toAPI(r)}
+		}},
+		"api-hangs": {"the API server does not answer", 2, 4 * time.Minute, nil, func(f Fault, r *http.Request, random *rand.Rand) wire.Fault {
+			if !toAPI(r) || f.N%2 == 0 && r.Method == http.MethodGet {
+				return wire.Fault{}
+			}
+			return some(f, random, wire.Fault{Hang: true})
+		}},
+		"api-lost": {"answers of the API server to writes are lost", 3, 5 * time.Minute, nil, func(f Fault, r *http.Request, random *rand.Rand) wire.Fault {
+			if !writes(r) {
+				return wire.Fault{}
+			}
+			return some(f, random, wire.Fault{Lost: true})
+		}},
+		"api-late": {"answers of the API server are late", 2, 5 * time.Minute, nil, func(f Fault, r *http.Request, random *rand.Rand) wire.Fault {
+			if !toAPI(r) {
+				return wire.Fault{}
+			}
+			return some(f, random, wire.Fault{Late: time.Duration(random.IntN(15000)) * time.Millisecond})
+		}},
+		"api-slow": {"requests reach the API server late", 2, 5 * time.Minute, nil, func(f Fault, r *http.Request, random *rand.Rand) wire.Fault {
+			if !toAPI(r) {
+				return wire.Fault{}
+			}
+			return some(f, random, wire.Fault{Delay: time.Duration(random.IntN(12000)) * time.Millisecond})
+		}},
+		"api-twice":   {"writes reach the API server twice", 1, 5 * time.Minute, nil, func(_ Fault, r *http.Request, _ *rand.Rand) wire.Fault { return wire.Fault{Twice: writes(r)} }},
+		"watch-break": {"every watch breaks", 3, 0, func(w *World, _ Fault) { w.API.BreakWatches() }, nil},
+		"watch-old":   {"every watch is too old", 2, 0, func(w *World, _ Fault) { w.API.Expire() }, nil},
+		"cloud-throttles": {"the cloud throttles", 2, 10 * time.Minute, func(w *World, f Fault) {
+			w.Cloud.Inject(aws.Fault{Kind: aws.Throttle, Probability: 0.5, For: f.For})
+		}, nil},
+		"cloud-fails": {"the cloud answers 500 now and then", 2, 10 * time.Minute, func(w *World, f Fault) {
+			w.Cloud.Inject(aws.Fault{Kind: aws.ServerError500, Probability: 0.5, For: f.For})
+		}, nil},
+		"cloud-cut": {"the cloud cannot be reached", 2, 6 * time.Minute, nil, func(_ Fault, r *http.Request, _ *rand.Rand) wire.Fault { return wire.Fault{Cut: toCloud(r)} }},
+		"cloud-lost": {"answers of the cloud to changes are lost", 4, 10 * time.Minute, func(w *World, f Fault) {
+			w.Cloud.Inject(aws.Fault{Kind: aws.AnswerLost, Action: []string{"SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup"}[f.N%2], For: f.For})
+		}, nil},
+		"cloud-short": {"the cloud lists half of its instances", 2, 3 * time.Minute, func(w *World, f Fault) {
+			w.Cloud.Inject(aws.Fault{Kind: []aws.Kind{aws.ShortList, aws.EmptyList}[f.N%2], Service: "ec2", Action: "DescribeInstances", Probability: 0.5, For: f.For})
+		}, nil},
+		"cloud-stale": {"reads of the cloud are old", 3, 10 * time.Minute, func(w *World, f Fault) {
+			w.Cloud.StaleReads(time.Duration(5+f.N%40) * time.Second)
+			w.after(f.For, func() { w.Cloud.StaleReads(0) })
+		}, nil},
+		"kill":          {"killed; its files are as they were (0), older (1) or gone (2)", 4, 4 * time.Minute, func(w *World, f Fault) { w.killFor(w.agents[f.Agent], f) }, nil},
+		"kill-at-write": {"killed right after a write, whose answer it does not see", 6, 4 * time.Minute, func(w *World, f Fault) { w.faults.arm(f) }, nil},
+		"kill-at-buy":   {"killed right after a change of the cloud, whose answer it does not see", 6, 2 * time.Minute, func(w *World, f Fault) { w.faults.arm(f) }, nil},
+		"never":         {"machines that boot never join", 2, 0, func(w *World, f Fault) { w.faults.never += 1 + f.N%3 }, nil},
+		"slow-boots":    {"machines boot slowly", 2, 20 * time.Minute, func(w *World, f Fault) { w.faults.slowUntil = time.Now().Add(f.For) }, nil},
+		"no-capacity": {"the cloud has no machines", 2, 15 * time.Minute, func(w *World, f Fault) {
+			for _, g := range w.Groups {
+				w.Cloud.NoCapacity("", g.Type)
+				w.after(f.For, func() { w.Cloud.HasCapacity("", g.Type) })
+			}
+		}, nil},
+		"machine-dies": {"a machine is ended by somebody else", 4, 0, func(w *World, f Fault) { w.hurt(f, func(m *machine) { _ = w.Cloud.TerminateInstance(m.ID) }) }, nil},
+		"machine-sick": {"the kubelet of a machine falls silent", 3, 15 * time.Minute, func(w *World, f Fault) { w.hurt(f, func(m *machine) { w.fleet.sicken(m, f.For) }) }, nil},
+		"node-deleted": {"a user deletes a Node", 1, 0, func(w *World, f Fault) {
+			w.hurt(f, func(m *machine) { w.deleteNode(m) })
+		}, nil},
+		"thief": {"somebody asks for the certificate of a machine (0) or of nobody (1)", 3, 0, func(w *World, f Fault) { w.steal(f) }, nil},
+		"scale": {"a user scales a workload", 12, 0, func(w *World, f Fault) {
+			w.Scale(workloads[f.N%len(workloads)].Name, f.N/16%workloads[f.N%len(workloads)].Replicas)
+		}, nil},
+	}
+}
+
+// faults are those that go on, and the ones to come that machines and agents ask for.
+type faults struct {
+	world *World
+
+	mu        sync.Mutex
+	random    *rand.Rand
+	active    []Fault
+	armed     []Fault
+	never     int
+	slowUntil time.Time
+}
+
+// begin lets a fault begin. The world's lock is held.
+func (w *World) begin(f Fault) {
+	k := faultKinds[f.Kind]
+	w.Tell("FAULT %s", f)
+	w.watch.fault(f)
+	if k.strike != nil {
+		w.faults.mu.Lock()
+		w.faults.active = append(w.faults.active, f)
+		w.faults.mu.Unlock()
+		w.after(f.For, func() {
+			w.faults.mu.Lock()
+			defer w.faults.mu.Unlock()
+			w.faults.active = slices.DeleteFunc(w.faults.active, func(x Fault) bool { return x == f })
+		})
+	}
+	if k.begin != nil {
+		k.begin(w, f)
+	}
+}
+
+// of is what happens to a request of an agent.
+func (f *faults) of(a *Agent, life int, r *http.Request) (out wire.Fault) {
+	f.world.watch.request(a, r)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, x := range f.active {
+		if x.Agent >= 0 && f.world.agents[x.Agent] != a {
+			continue
+		}
+		if s := faultKinds[x.Kind].strike(x, r, f.random); s != (wire.Fault{}) {
+			out = s
+		}
+	}
+	for i, x := range f.armed {
+		if f.world.agents[x.Agent] != a || a.life != life {
+			continue
+		}
+		if x.Kind == "kill-at-write" && writes(r) && !strings.Contains(r.URL.Path, "/leases/") && !strings.Contains(r.URL.Path, "/events") ||
+			x.Kind == "kill-at-buy" && toCloud(r) && f.world.changesCloud(r) {
+			f.armed = slices.Delete(f.armed, i, i+1)
+			out.Lost = true
+			f.world.after(2*latency, func() { f.world.killFor(a, x) })
+			break
+		}
+	}
+	return out
+}
+
+// changesCloud reads the action of a request to AWS, whose body can be read again.
+func (w *World) changesCloud(r *http.Request) bool {
+	if r.GetBody == nil {
+		return false
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return false
+	}
+	defer body.Close()
+	head := make([]byte, 64)
+	n, _ := body.Read(head)
+	text := string(head[:n])
+	return strings.Contains(text, "SetDesired") || strings.Contains(text, "TerminateInstance")
+}
+
+func (f *faults) arm(x Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.armed = append(f.armed, x)
+}
+
+// bootFails and bootDelay are asked for each machine that boots; the world's lock is held.
+func (f *faults) bootFails() bool {
+	if f.never > 0 {
+		f.never--
+		return true
+	}
+	return false
+}
+
+func (f *faults) bootDelay() time.Duration {
+	if time.Now().Before(f.slowUntil) {
+		return f.world.between(time.Minute, 12*time.Minute)
+	}
+	return 0
+}
+
+func (w *World) resetWires(f Fault) {
+	for i, a := range w.agents {
+		if (f.Agent < 0 || f.Agent == i) && a.wire != nil {
+			a.wire.Reset()
+		}
+	}
+}
+
+// killFor kills an agent and starts it again.
+func (w *World) killFor(a *Agent, f Fault) {
+	if a.killed {
+		return
+	}
+	a.Kill()
+	switch f.N % 3 {
+	case 1:
+		if old := filepath.Join(a.dir, "backup"); exists(old) {
+			w.Tell("%s: its files are older ones", a.name)
+			_ = copyDir(old, a.stateDir())
+		}
+	case 2:
+		w.Tell("%s: its files are gone", a.name)
+		_ = os.RemoveAll(a.stateDir())
+	}
+	w.after(max(f.For, time.Second), func() { a.Start() })
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// backup keeps the files of every agent, to come back later.
+func (w *World) backup() {
+	for _, a := range w.agents {
+		if !a.killed {
+			_ = copyDir(a.stateDir(), filepath.Join(a.dir, "backup"))
+		}
+	}
+	w.after(w.between(10*time.Minute, 90*time.Minute), w.backup)
+}
+
+// hurt picks a machine that has joined.
+func (w *World) hurt(f Fault, do func(*machine)) {
+	var all []*machine
+	for _, m := range w.fleet.list() {
+		if m.node && m.ready && !m.sick {
+			all = append(all, m)
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	m := all[f.N%len(all)]
+	w.Tell("FAULT it is machine %s (%s)", m.ID, m.name)
+	w.watch.spare(m)
+	do(m)
+}
+
+// sicken stops a kubelet for a time.
+func (f *fleet) sicken(m *machine, d time.Duration) {
+	f.mu.Lock()
+	m.sick = true
+	f.mu.Unlock()
+	f.world.after(d, func() {
+		f.mu.Lock()
+		m.sick = false
+		f.mu.Unlock()
+		f.report(m)
+		f.beat(m)
+	})
+}
+
+func (w *World) deleteNode(m *machine) {
+	w.watch.expect(m.name)
+	_ = w.API.Delete("/nodes", "", m.name, nil)
+	w.after(time.Minute, func() { // an operator starts its kubelet again
+		if w.fleet.lives(m) && apiserver.Get[*corev1.Node](w.API, "/nodes", "", m.name) == nil {
+			w.fleet.register(m)
+		}
+	})
+}
+
+// Draw draws the faults of a world: storms with calm between them.
+func Draw(seed uint64, length time.Duration, agents int) []Fault {
+	r := rand.New(rand.NewPCG(seed, 0xfa017))
+	var names []string
+	for name, k := range faultKinds {
+		for range k.often {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var out []Fault
+	for act := time.Duration(0); act < length; act += actLength {
+		for at := act + firstFault; at < act+stormLength; {
+			f := Fault{At: at, Kind: names[r.IntN(len(names))], Agent: r.IntN(agents), N: r.IntN(1 << 20)}
+			k := faultKinds[f.Kind]
+			if k.most > 0 {
+				f.For = time.Duration(r.Int64N(int64(k.most))) + time.Second
+			}
+			switch {
+			case k.strike != nil && r.IntN(2) == 0, k.strike == nil && !strings.HasPrefix(f.Kind, "kill"):
+				f.Agent = -1
+			}
+			out = append(out, f)
+			at += time.Duration(r.ExpFloat64() * float64(meanPause))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
+	return out
+}
+
+// The parts of an act.
+const (
+	actLength   = 4 * time.Hour
+	firstFault  = 2 * time.Minute
+	stormLength = 2 * time.Hour
+	meanPause   = 4 * time.Minute
+)

@@ -1,16 +1,292 @@
 package world
 
 import (
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/world/apiserver"
 )
 
-type judge struct{ world *World }
+// judge watches what must never happen, and what must be so when a world has been left alone.
+type judge struct {
+	world *World
 
-func newJudge(w *World) *judge { return &judge{world: w} }
+	mu       sync.Mutex
+	found    []string
+	spared   map[string]bool      // instances that a fault ends or hurts
+	expected map[string]bool      // Nodes that a user deletes
+	stolen   map[string]string    // requests that nobody may approve, and why
+	lastEnd  time.Time            // of the faults so far
+	wrote    map[string]time.Time // by what an agent changed: when last
+	requests map[string]int       // by verb and kind
+	peak     []need
+	hurtAt   time.Time
+}
 
-func (j *judge) machineEnds(m *machine)                                        {}
-func (j *judge) nodeChanged(kind watch.EventType, was, is apiserver.Object)    {}
-func (j *judge) podChanged(kind watch.EventType, was, is apiserver.Object)     {}
-func (j *judge) requestChanged(kind watch.EventType, was, is apiserver.Object) {}
+// need is how many machines the pods of a moment want, at least.
+type need struct {
+	at       time.Time
+	machines int
+}
+
+func newJudge(w *World) *judge {
+	return &judge{world: w, spared: map[string]bool{}, expected: map[string]bool{}, stolen: map[string]string{}, wrote: map[string]time.Time{}, requests: map[string]int{}}
+}
+
+func (j *judge) violation(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	j.world.Tell("VIOLATION %s", text)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.found) < 20 {
+		j.found = append(j.found, text)
+	}
+}
+
+// fault notes that something goes wrong.
+func (j *judge) fault(f Fault) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if end := time.Now().Add(f.For); end.After(j.lastEnd) {
+		j.lastEnd = end
+	}
+}
+
+func (j *judge) spare(m *machine) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.spared[m.ID] = true
+}
+
+func (j *judge) expect(node string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.expected[node] = true
+}
+
+// request notes what agents ask for.
+func (j *judge) request(a *Agent, r *http.Request) {
+	what := ""
+	switch {
+	case toCloud(r):
+		if j.world.changesCloud(r) {
+			what = "cloud"
+		}
+	case r.Method != http.MethodGet:
+		parts := strings.Split(r.URL.Path, "/")
+		what = r.Method + " " + parts[len(parts)-1]
+		for _, p := range []string{"nodes", "eviction", "secrets", "configmaps", "certificatesigningrequests", "leases", "events"} {
+			if slices.Contains(parts, p) {
+				what = p
+			}
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if what != "" {
+		j.wrote[what] = time.Now()
+	} else {
+		what = "reads"
+	}
+	j.requests[what]++
+}
+
+// nodeChanged is told of Nodes with the API server locked.
+func (j *judge) nodeChanged(kind watch.EventType, _, is apiserver.Object) {
+	if kind != watch.Deleted {
+		return
+	}
+	j.mu.Lock()
+	expected := j.expected[is.GetName()]
+	delete(j.expected, is.GetName())
+	j.mu.Unlock()
+	if expected {
+		return
+	}
+	f := j.world.fleet
+	f.mu.Lock()
+	var alive *machine
+	for _, m := range f.machines {
+		if m.name == is.GetName() && m.alive && m.node && !m.sick {
+			alive = m
+		}
+	}
+	f.mu.Unlock()
+	if alive != nil {
+		j.violation("Node %s (%s) is deleted, and its machine %s lives", is.GetName(), is.(*corev1.Node).Spec.ProviderID, alive.ID)
+	}
+}
+
+func (j *judge) podChanged(watch.EventType, apiserver.Object, apiserver.Object) {}
+
+// machineEnds is told of each machine that ends, by whoever.
+func (j *judge) machineEnds(m *machine) {
+	j.mu.Lock()
+	spared := j.spared[m.ID]
+	j.mu.Unlock()
+	if spared || !m.node || !m.ready {
+		return
+	}
+	n := apiserver.Get[*corev1.Node](j.world.API, "/nodes", "", m.name)
+	if n == nil || n.Spec.ProviderID != m.providerID() {
+		return
+	}
+	for _, p := range apiserver.List[*corev1.Pod](j.world.API, "/pods", "") {
+		if p.Spec.NodeName == m.name && p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning {
+			j.violation("machine %s (%s) is ended while pod %s runs on it", m.ID, m.name, p.Name)
+			return
+		}
+	}
+}
+
+// requestChanged is told of certificate requests with the API server locked.
+func (j *judge) requestChanged(kind watch.EventType, was, is apiserver.Object) {
+	csr := is.(*certificatesv1.CertificateSigningRequest)
+	if kind != watch.Modified || approved(was.(*certificatesv1.CertificateSigningRequest)) || !approved(csr) {
+		return
+	}
+	j.mu.Lock()
+	why, stolen := j.stolen[csr.Name]
+	j.mu.Unlock()
+	if stolen {
+		j.violation("certificate request %s is approved: %s", csr.Name, why)
+		return
+	}
+	block, _ := pem.Decode(csr.Spec.Request)
+	r, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		j.violation("certificate request %s is approved: %v", csr.Name, err)
+		return
+	}
+	name := strings.TrimPrefix(r.Subject.CommonName, "system:node:")
+	f := j.world.fleet
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.machines { // one that has just ended is in it until the cloud has ended it
+		if m.name == name {
+			return
+		}
+	}
+	j.violation("certificate request %s is approved for %s, and there is no such machine", csr.Name, name)
+}
+
+func approved(csr *certificatesv1.CertificateSigningRequest) bool {
+	return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved
+	})
+}
+
+// logged is told of the agents' errors.
+func (j *judge) logged(a *Agent, text string) {
+	j.mu.Lock()
+	calm := time.Since(j.lastEnd) > 10*time.Minute
+	j.mu.Unlock()
+	if calm && strings.Contains(text, "the watchdog is not fed") {
+		j.violation("%s: %s", a.name, text)
+	}
+}
+
+// needs are how many machines of a group the pods of this moment want at least, by plain sums.
+func (w *World) needs() int {
+	var cpu, memory float64
+	for _, p := range apiserver.List[*corev1.Pod](w.API, "/pods", "") {
+		if p.DeletionTimestamp == nil {
+			c, m := requests(p)
+			cpu, memory = cpu+float64(c), memory+float64(m)
+		}
+	}
+	return int(math.Ceil(max(cpu/3800, memory/(14*(1<<30)))))
+}
+
+// look is called every minute: nothing is bought that the pods of the last hour did not want.
+func (j *judge) look() {
+	w := j.world
+	now := time.Now()
+	j.peak = append(j.peak, need{now, w.needs()})
+	j.peak = slices.DeleteFunc(j.peak, func(n need) bool { return now.Sub(n.at) > 2*time.Hour })
+	most := 0
+	for _, n := range j.peak {
+		most = max(most, n.machines)
+	}
+	wanted, good, max, least := 0, 0, 0, 0
+	for _, g := range w.Cloud.Groups() {
+		wanted, max, least = wanted+g.Desired, max+g.Max, least+g.Min
+		for _, i := range g.Instances {
+			w.fleet.mu.Lock()
+			m := w.fleet.machines[i.ID]
+			bad := m != nil && (m.never || m.sick || j.spared[m.ID])
+			w.fleet.mu.Unlock()
+			if !bad {
+				good++
+			}
+		}
+	}
+	limit := least + most + most/4 + 3
+	if good > limit {
+		j.violation("%d machines, and the pods of the last two hours wanted %d at most", good, most)
+	}
+	if wanted > max {
+		j.violation("%d machines are wanted, above the maximum of %d", wanted, max)
+	}
+	w.after(time.Minute, j.look)
+}
+
+// settled judges a world that has been left alone.
+func (j *judge) settled() {
+	w := j.world
+	waiting := 0
+	for _, p := range apiserver.List[*corev1.Pod](w.API, "/pods", "") {
+		if p.Status.Phase != corev1.PodRunning {
+			waiting++
+		}
+	}
+	if waiting > 0 {
+		j.violation("%d pods wait %s after the last fault", waiting, j.quiet())
+	}
+	names := map[string]bool{}
+	for _, m := range w.fleet.list() {
+		names[m.name] = true
+		if apiserver.Get[*corev1.Node](w.API, "/nodes", "", m.name) == nil {
+			j.violation("machine %s (%s) has no Node %s after the last fault", m.ID, m.name, j.quiet())
+		}
+	}
+	for _, n := range apiserver.List[*corev1.Node](w.API, "/nodes", "") {
+		if n.Spec.ProviderID != "" && !names[n.Name] {
+			j.violation("Node %s has no machine %s after the last fault", n.Name, j.quiet())
+		}
+		if n.Spec.ProviderID != "" && n.Spec.Unschedulable {
+			j.violation("Node %s is cordoned %s after the last fault", n.Name, j.quiet())
+		}
+	}
+	if need, have := w.needs(), len(names); have > need+need/3+2 {
+		j.violation("%d machines for pods that want %d, %s after the last fault", have, need, j.quiet())
+	}
+	j.mu.Lock()
+	var late []string
+	for _, what := range []string{"cloud", "nodes", "eviction"} {
+		if at, ok := j.wrote[what]; ok && time.Since(at) < 20*time.Minute {
+			late = append(late, what)
+		}
+	}
+	j.mu.Unlock()
+	if len(late) > 0 {
+		j.violation("an agent still changes %s, %s after the last fault", strings.Join(late, ", "), j.quiet())
+	}
+}
+
+func (j *judge) quiet() time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return time.Since(j.lastEnd).Round(time.Minute)
+}

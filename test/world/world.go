@@ -90,7 +90,7 @@ func New(o Options) (*World, error) {
 		return nil, err
 	}
 	w.Cloud, err = aws.New(aws.Options{Seed: o.Seed | 1, LaunchDelay: 5 * time.Second, BootDelay: 10 * time.Second, TerminateDelay: 20 * time.Second, HealthCheckDelay: time.Minute,
-		RetryDelay: 30 * time.Second, Jitter: 0.3, Unlistened: true, OnState: w.fleet.onState})
+		RetryDelay: 30 * time.Second, Jitter: 0.3, Unlistened: true, ReuseIPs: true, OnState: w.fleet.onState})
 	if err != nil {
 		return nil, err
 	}

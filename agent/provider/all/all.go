@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -39,9 +38,6 @@ type Config struct {
 	// OnCall, when set, is told of every single call to a cloud's API, by the
 	// cloud's own name of it ("autoscaling:SetDesiredCapacity"), for metrics.
 	OnCall func(action string, took time.Duration, err error) `ignored:"true"`
-	// Transport, when set, carries the requests to the API server and to AWS in place of the
-	// network: a simulation plays both ends in one process.
-	Transport http.RoundTripper `ignored:"true"`
 	// Section is the provider's section of groups.yaml as it is in force at the time of
 	// the call; nil: there is none. A provider asks at every read.
 	Section func(provider string) json.RawMessage `ignored:"true"`
@@ -76,7 +72,6 @@ type cloud struct {
 var clouds = map[string]cloud{
 	"asg": {
 		make: func(ctx context.Context, c Config, r cluster.Reservation) (provider.Provider, error) {
-			c.AWS.Transport = c.Transport
 			opts := []asg.Option{asg.WithUpgrades(c.Upgrades, c.Published)}
 			if c.OnCall != nil {
 				opts = append(opts, asg.WithCallHook(func(k asg.Call) { c.OnCall(k.Action, k.Took, k.Err) }))

@@ -105,7 +105,9 @@ func (w *Wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	var f Fault
 	if w.Fault != nil {
-		f = w.Fault(r)
+		seen := r.Clone(r.Context())
+		seen.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		f = w.Fault(seen)
 	}
 	ctx := r.Context()
 	if f.Hang {
@@ -127,7 +129,7 @@ func (w *Wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := w.serve(far, r, body)
 	if err == nil && (f.Lost || w.isCut()) {
 		_ = res.Body.Close()
-		err = errReset
+		res, err = nil, errReset
 	}
 	if f.Late > 0 {
 		if late := wait(ctx, f.Late); late != nil {

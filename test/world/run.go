@@ -1,0 +1,151 @@
+package world
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"maps"
+	mathrand "math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
+)
+
+// Play is what is played: a seed draws everything that Faults does not say.
+type Play struct {
+	Dir    string
+	Env    config.Config
+	Seed   uint64
+	Length time.Duration // simulated
+	Agents int           // 0: by the seed, 1 or 3
+	Faults []Fault       // nil: as Draw draws them
+}
+
+// Report is what a play came to.
+type Report struct {
+	Violations []string
+	Faults     []Fault
+	Story      string
+	Hours      float64
+	Requests   map[string]int
+}
+
+// String is the report as one reads it.
+func (r Report) String() string {
+	var out strings.Builder
+	for _, v := range r.Violations {
+		fmt.Fprintln(&out, "VIOLATION", v)
+	}
+	for _, f := range r.Faults {
+		fmt.Fprintln(&out, "  ", f)
+	}
+	return out.String()
+}
+
+// workloads are what users scale; Replicas is the most.
+var workloads = []Workload{
+	{Name: "web", Replicas: 60, MilliCPU: 500, Memory: 512 << 20, MinAvailable: new(int)},
+	{Name: "api", Replicas: 20, MilliCPU: 1500, Memory: 2 << 30, MinAvailable: new(int)},
+	{Name: "big", Replicas: 8, MilliCPU: 3000, Memory: 8 << 30},
+}
+
+// Run plays in the bubble that it is called in.
+func Run(p Play) (Report, error) {
+	r := mathrand.New(mathrand.NewPCG(p.Seed, 3))
+	if p.Agents == 0 {
+		p.Agents = 1 + 2*r.IntN(2)
+	}
+	if p.Faults == nil {
+		p.Faults = Draw(p.Seed, p.Length, p.Agents)
+	}
+	w, err := New(Options{Dir: p.Dir, Seed: p.Seed, Agents: p.Agents, Env: p.Env, Groups: []Group{{"workers", "m5.xlarge", r.IntN(3), 60}}})
+	if err != nil {
+		return Report{}, err
+	}
+	w.mu.Lock()
+	w.faults.random = mathrand.New(mathrand.NewPCG(p.Seed, 4))
+	w.after(time.Minute, w.watch.look)
+	w.after(20*time.Minute, w.backup)
+	for _, v := range workloads {
+		v.MinAvailable = nil
+		if r.IntN(2) == 0 {
+			one := 1
+			v.MinAvailable = &one
+		}
+		most := v.Replicas
+		v.Replicas = r.IntN(most / 2)
+		if err := w.PutWorkload(v); err != nil {
+			return Report{}, err
+		}
+	}
+	for _, f := range p.Faults {
+		w.after(f.At, func() { w.begin(f) })
+	}
+	for at := actLength; at <= p.Length; at += actLength {
+		w.after(at-time.Second, w.watch.settled)
+	}
+	w.mu.Unlock()
+	w.Start()
+	for t := time.Duration(0); t < p.Length && len(w.watch.violations()) == 0; t += 10 * time.Minute {
+		time.Sleep(10 * time.Minute)
+	}
+	out := Report{Violations: w.watch.violations(), Faults: p.Faults, Hours: time.Since(w.Began).Hours()}
+	w.watch.mu.Lock()
+	out.Requests = maps.Clone(w.watch.requests)
+	w.watch.mu.Unlock()
+	out.Story = w.Story(20000)
+	w.Close()
+	return out, nil
+}
+
+func (j *judge) violations() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.found)
+}
+
+// Shrink drops faults, halves first and then one at a time, while the play still ends in a violation. play runs a play in a
+// bubble of its own.
+func Shrink(faults []Fault, play func([]Fault) bool) []Fault {
+	for size := (len(faults) + 1) / 2; size > 0; size /= 2 {
+		for from := 0; from < len(faults); {
+			less := slices.Concat(faults[:from], faults[min(from+size, len(faults)):])
+			if play(less) {
+				faults = less
+			} else {
+				from += size
+			}
+		}
+	}
+	return faults
+}
+
+// steal asks for a certificate that nobody may get.
+func (w *World) steal(f Fault) {
+	id, groups := w.joinToken()
+	if id == "" {
+		return
+	}
+	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	m := &machine{name: "ip-10-9-9-9.ec2.internal", key: key}
+	why := "nobody has that name"
+	if all := w.fleet.list(); f.N%2 == 0 && len(all) > 0 {
+		is := all[f.N/2%len(all)]
+		if !is.node {
+			return
+		}
+		m.name, why = is.name, "the machine of that name, "+is.ID+", has another key"
+	}
+	t := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + m.name, Organization: []string{"system:nodes"}}}
+	name := w.request(m, t, certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth, "system:bootstrap:"+id, append([]string{"system:bootstrappers"}, groups...))
+	w.watch.mu.Lock()
+	w.watch.stolen[name] = why
+	w.watch.mu.Unlock()
+}
