@@ -1,12 +1,5 @@
-// Package binpack is vector bin packing: items with a size in every dimension and a count
-// go into open bins first and into as few fresh bins of one size as possible.
+// Package binpack has the arithmetic of room: how often a size fits into a room, what is left then, and what cpu and memory are worth
+// beside each other. Sizes and rooms are vectors over the dimensions of package fit.
 //
-// Pack is first-fit decreasing by several orders (Panigrahy et al., "Heuristics for Vector
-// Bin Packing", 2011). It takes the first answer that is close to the lower bound. A search could use fewer bins, but
-// kube-scheduler binds by scores and not that tightly. Column generation used 1.5 percent fewer machines in large
-// rounds. With the machines that were bought later, both cost the same.
-//
-// Dimensions 0, 1 and 3 are cpu, memory and the number of items: orders and values use
-// them. Layer 1. It refuses to know what an item or a bin stands for, why an item may go
-// into a bin, and what a bin is called; it imports the standard library only.
+// Layer 1. It refuses to place anything: that is done on one board (package purchase). It imports the standard library only.
 package binpack

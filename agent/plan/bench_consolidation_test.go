@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 // BenchmarkConsolidationLook is one look for savings, which a cluster at rest costs once a minute.
@@ -46,7 +45,7 @@ func spreadAll(s *cluster.Snapshot) {
 	for i := range s.Classes {
 		c := &s.Classes[i]
 		own := &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{c.Labels["app"]}}}}
-		c.Spread = append(c.Spread, cluster.Spread{TopologyKey: topology.KeyHostname, MaxSkew: 3, Selector: own})
+		c.Spread = append(c.Spread, cluster.Spread{TopologyKey: hostname, MaxSkew: 3, Selector: own})
 		if i%3 == 0 {
 			c.Spread = append(c.Spread, cluster.Spread{TopologyKey: "topology.kubernetes.io/zone", MaxSkew: 1, Selector: own})
 		}
@@ -61,6 +60,6 @@ func spreadAll(s *cluster.Snapshot) {
 	}
 	for _, n := range s.Nodes {
 		n.Labels = zone(n.Labels, n.Labels["pool"])
-		n.Labels[topology.KeyHostname] = string(n.Name)
+		n.Labels[hostname] = string(n.Name)
 	}
 }

@@ -10,8 +10,10 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
+
+// hostname is the label of a node that no other has.
+const hostname = "kubernetes.io/hostname"
 
 // packRow is one row of the packing workloads: pods pending pods of specs specs for new
 // machines of one group (16 CPU, 64 GiB, 110 pods), beside full nodes.
@@ -48,9 +50,9 @@ func (row *packRow) world() cluster.Snapshot {
 		own := &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{app["app"]}}}}
 		switch row.kind {
 		case "anti-host":
-			c.PodAntiAffinity = []cluster.PodTerm{{TopologyKey: topology.KeyHostname, Selector: own, Namespaces: []string{"default"}}}
+			c.PodAntiAffinity = []cluster.PodTerm{{TopologyKey: hostname, Selector: own, Namespaces: []string{"default"}}}
 		case "spread-host":
-			c.Spread = []cluster.Spread{{TopologyKey: topology.KeyHostname, MaxSkew: 1, Selector: own}}
+			c.Spread = []cluster.Spread{{TopologyKey: hostname, MaxSkew: 1, Selector: own}}
 		case "spread-zone":
 			c.Spread = []cluster.Spread{{TopologyKey: "topology.kubernetes.io/zone", MaxSkew: 1, Selector: own}}
 		}
@@ -73,7 +75,7 @@ func addFull(s *cluster.Snapshot, i int, a cluster.Resources, class int) {
 	id := cluster.InstanceID(fmt.Sprintf("aws:///zone-a/i-%017d", i))
 	s.Groups[0].Instances = append(s.Groups[0].Instances, cluster.Instance{ID: id, Phase: cluster.PhaseRunning, Member: true, Created: t0.Add(-time.Hour)})
 	n := &cluster.Node{Name: cluster.NodeName(fmt.Sprintf("node-%04d", i)), UID: cluster.UID(id), ProviderID: string(id), Created: t0.Add(-time.Hour), Capacity: a, Allocatable: a, Ready: cluster.StatusTrue}
-	n.Labels = map[string]string{"topology.kubernetes.io/zone": "zone-a", topology.KeyHostname: string(n.Name)}
+	n.Labels = map[string]string{"topology.kubernetes.io/zone": "zone-a", hostname: string(n.Name)}
 	for k := range 30 {
 		key := fmt.Sprintf("default/old-%04d-%02d", i, k)
 		n.Pods = append(n.Pods, cluster.Pod{Key: cluster.PodKey(key), UID: cluster.UID(key), Class: class, Node: n.Name, Created: cluster.At(t0), Owner: &cluster.Owner{Kind: "ReplicaSet", Name: "old", UID: "old"}})

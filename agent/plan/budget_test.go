@@ -80,9 +80,9 @@ func TestSmallRoundsAreSilent(t *testing.T) {
 	}
 }
 
-// TestLongTrialIsNotJudged: where one binding of all pods takes more than the steps of a round, packing decides, and
+// TestLongTrialIsByCounts: where one binding of all pods takes more than the steps of a round, they are placed by counts, and
 // the plan says so. Each pod sees fifty zones full of machines that are coming, each of which differs to it.
-func TestLongTrialIsNotJudged(t *testing.T) {
+func TestLongTrialIsByCounts(t *testing.T) {
 	s, m, p := dear{Seed: 1, Nodes: 50, PodsPerNode: 3, Classes: 30, Use: 40, Pending: 100, PendingClasses: 27, Large: 20, Groups: 50, Sizes: 4, Zones: 50,
 		Priced: 100, Hosts: 100, Terms: 1, Late: 5000, Owners: 1}.last()
 	e := new(Engine)

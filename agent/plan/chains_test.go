@@ -10,7 +10,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 var chainSeed = flag.Uint64("chainseed", 1, "seed of the first world of TestChainsInDrawnWorlds")
@@ -93,7 +92,7 @@ func chainWorld(seed uint64) (cluster.Snapshot, decision.Policy) {
 		own := &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{fmt.Sprint(c)}}}}
 		switch r.IntN(6) {
 		case 0:
-			x.PodAntiAffinity = []cluster.PodTerm{{TopologyKey: topology.KeyHostname, Namespaces: []string{"default"}, Selector: own}}
+			x.PodAntiAffinity = []cluster.PodTerm{{TopologyKey: hostname, Namespaces: []string{"default"}, Selector: own}}
 		case 1:
 			x.Spread = []cluster.Spread{{TopologyKey: "zone", MaxSkew: 1 + r.IntN(2), Selector: own}}
 		case 2:

@@ -11,7 +11,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
@@ -65,9 +64,9 @@ func (d *saver) constrain(c *cluster.PodClass, kind int) {
 	case 0:
 		c.Spread = []cluster.Spread{{TopologyKey: "zone", MaxSkew: 1, Selector: own}}
 	case 1:
-		c.Spread = []cluster.Spread{{TopologyKey: topology.KeyHostname, MaxSkew: 3, Selector: own}}
+		c.Spread = []cluster.Spread{{TopologyKey: hostname, MaxSkew: 3, Selector: own}}
 	case 2:
-		c.PodAntiAffinity = []cluster.PodTerm{{TopologyKey: topology.KeyHostname, Selector: own}}
+		c.PodAntiAffinity = []cluster.PodTerm{{TopologyKey: hostname, Selector: own}}
 	}
 }
 

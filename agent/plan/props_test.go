@@ -13,7 +13,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 func text(t testing.TB, v any) []byte {
@@ -450,7 +449,7 @@ func someTies(r *rand.Rand, c *cluster.PodClass, i int) {
 	app := func() *cluster.Selector {
 		return &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{fmt.Sprint(pick(r, i, i, i, r.IntN(6)))}}}}
 	}
-	key := func() string { return pick(r, topology.KeyHostname, topology.KeyHostname, "zone", "zone", "pool") }
+	key := func() string { return pick(r, hostname, hostname, "zone", "zone", "pool") }
 	term := func() cluster.PodTerm {
 		return cluster.PodTerm{TopologyKey: key(), Selector: app(), Namespaces: []string{"default"}}
 	}
@@ -583,7 +582,7 @@ func someNode(r *rand.Rand, s *cluster.Snapshot, m *decision.Memory, g *cluster.
 		Labels: g.Template.Labels, Taints: g.Template.Taints, Allocatable: g.Template.Allocatable, Capacity: g.Template.Capacity, Ready: pick(r, cluster.StatusTrue, cluster.StatusTrue, cluster.StatusTrue, cluster.StatusFalse)}
 	if r.IntN(8) > 0 {
 		n.Labels = maps.Clone(n.Labels)
-		round.Set(&n.Labels, topology.KeyHostname, string(n.Name))
+		round.Set(&n.Labels, hostname, string(n.Name))
 	}
 	switch r.IntN(6) {
 	case 0:

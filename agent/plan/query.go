@@ -4,7 +4,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/explain"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/purchase"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
 )
@@ -50,10 +50,10 @@ func runUntil(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, name 
 func Sum(refusals []decision.Refusal) string { return explain.Sum(refusals) }
 
 // Expanders are the names that Policy.Expander may hold, sorted.
-func Expanders() []string { return packing.Expanders() }
+func Expanders() []string { return purchase.Expanders() }
 
 // UsesPriorities tells whether a chain of expanders reads the live priority map.
-func UsesPriorities(names string) bool { return packing.UsesPriorities(names) }
+func UsesPriorities(names string) bool { return purchase.UsesPriorities(names) }
 
 // UnknownExpanders are the names of a chain that this build does not know.
-func UnknownExpanders(names string) []string { return packing.UnknownExpanders(names) }
+func UnknownExpanders(names string) []string { return purchase.UnknownExpanders(names) }

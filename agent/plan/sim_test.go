@@ -11,7 +11,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
@@ -93,7 +92,7 @@ func (v *sim) cloud() {
 			name := cluster.NodeName("node-" + in.ID[len(in.ID)-4:])
 			k := slices.IndexFunc(v.s.Nodes, func(n *cluster.Node) bool { return n.Name == name })
 			if k < 0 {
-				labels := map[string]string{topology.KeyHostname: string(name)}
+				labels := map[string]string{hostname: string(name)}
 				maps.Copy(labels, gr.Template.Labels)
 				v.s.Nodes = append(v.s.Nodes, &cluster.Node{Name: name, UID: cluster.UID(name), ProviderID: string(in.ID), Created: v.s.Now, Labels: labels,
 					Taints: []cluster.Taint{{Key: "node.kubernetes.io/not-ready", Effect: "NoSchedule"}}, Capacity: gr.Template.Capacity, Allocatable: gr.Template.Allocatable, Ready: cluster.StatusFalse})

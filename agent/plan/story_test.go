@@ -16,7 +16,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 var update = flag.Bool("update", false, "rewrite the want sections of the stories")
@@ -347,7 +346,7 @@ func (w *teller) node(name string, kv map[string]string) {
 	if n.Allocatable.Pods == 0 {
 		n.Allocatable.Pods = 110
 	}
-	round.Set(&n.Labels, topology.KeyHostname, name)
+	round.Set(&n.Labels, hostname, name)
 	n.Capacity = n.Allocatable
 	if kv["mark"] != "" {
 		w.mark(&n, w.s.Now.Add(-dur(kv["mark"])), kv["ours"] != "no")
@@ -401,7 +400,7 @@ func (w *teller) ties(c *cluster.PodClass, name string, kv map[string]string) {
 			app = name
 		}
 		if key == "host" {
-			key = topology.KeyHostname
+			key = hostname
 		}
 		return cluster.PodTerm{TopologyKey: key, Namespaces: []string{"default"}, Selector: &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{app}}}}}
 	}

@@ -1,4 +1,4 @@
-// Package patience lets the pods of a machine that would be little filled wait a moment: Hold(Packer, Solution). Pods that end, or more
+// Package patience lets the pods of a machine that would be little filled wait a moment: Hold(Buyer, Solution). Pods that end, or more
 // pods that come, make the purchase cheaper.
 //
 // The rule is that of ski rental: a machine that is bought now wastes the share that stays empty, for the minutes that it lives at
@@ -20,10 +20,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/purchase"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -46,11 +45,11 @@ type Wait struct {
 // Hold takes the machines out of a solution that are not worth buying yet, and returns by demand the pods that wait for that; nil: there are
 // none. In a round that is too large to bind pod by pod nothing waits.
 // It costs P log P, and the machines and what is on them.
-func Hold(p *packing.Packer, a *packing.Solution) []Wait {
+func Hold(p *purchase.Buyer, a *purchase.Solution) []Wait {
 	if p.Policy.Patience <= 0 || a.Bought() == 0 {
 		return nil
 	}
-	if slices.ContainsFunc(a.Bins, func(b packing.Bin) bool { return b.Fresh && keepsHeadroom(p, &b) }) {
+	if slices.ContainsFunc(a.Bins, func(b purchase.Bin) bool { return b.Fresh && keepsHeadroom(p, &b) }) {
 		return nil // pods that wait would use a machine that comes to be kept free
 	}
 	if len(p.Next.OrphanedUpcoming) > 0 {
@@ -59,14 +58,14 @@ func Hold(p *packing.Packer, a *packing.Solution) []Wait {
 	if reachesLimit(p, a) {
 		return nil // the next round would buy for the pods that are left what this one does not
 	}
-	h := holder{Packer: p, waiting: waiting(p.State, a), held: make([]int, len(p.Demands))}
+	h := holder{Buyer: p, waiting: waiting(p.State, a), held: make([]int, len(p.Demands))}
 	for i := range p.Groups {
 		if price := p.Groups[i].Price; price > 0 && (h.least == 0 || price < h.least) {
 			h.least = price
 		}
 	}
-	var out []packing.Bin
-	a.Bins = slices.DeleteFunc(a.Bins, func(b packing.Bin) bool {
+	var out []purchase.Bin
+	a.Bins = slices.DeleteFunc(a.Bins, func(b purchase.Bin) bool {
 		if !h.may(&b) {
 			return false
 		}
@@ -86,7 +85,7 @@ func Hold(p *packing.Packer, a *packing.Solution) []Wait {
 }
 
 type holder struct {
-	*packing.Packer
+	*purchase.Buyer
 	waiting [][]*cluster.Pod // by class, see waiting
 	held    []int            // by demand, pods whose machine is held
 	least   float64          // the price of the cheapest group; 0: no group has one
@@ -94,7 +93,7 @@ type holder struct {
 
 // waiting is by class the pods that no earlier order counted on, the oldest first; and where machines of such an order are missing, or
 // other pods run on them, all that wait.
-func waiting(w *round.State, a *packing.Solution) [][]*cluster.Pod {
+func waiting(w *round.State, a *purchase.Solution) [][]*cluster.Pod {
 	all, later, counted := make([][]*cluster.Pod, len(w.Snapshot.Classes)), make([][]*cluster.Pod, len(w.Snapshot.Classes)), make([]int, len(w.Snapshot.Classes))
 	for _, x := range w.Unbound.Waiting {
 		pod := &w.Snapshot.Pods[x.Pod]
@@ -120,14 +119,14 @@ func waiting(w *round.State, a *packing.Solution) [][]*cluster.Pod {
 	return later
 }
 
-func keepsHeadroom(p *packing.Packer, b *packing.Bin) bool {
-	return b.Headroom != nil || slices.ContainsFunc(b.Portions, func(t binpack.Portion) bool { return p.Demands[t.Item].Headroom != "" })
+func keepsHeadroom(p *purchase.Buyer, b *purchase.Bin) bool {
+	return b.Headroom != nil || slices.ContainsFunc(b.Portions, func(t purchase.Portion) bool { return p.Demands[t.Demand].Headroom != "" })
 }
 
 // reachesLimit tells whether a purchase leaves pods that a machine more of some group would take, and a limit allows none. Others wait for
 // what is bought then, so no machine stays little filled for long. It costs the groups and the pods that are left, and where the whole cluster
 // has limits the groups squared.
-func reachesLimit(p *packing.Packer, a *packing.Solution) bool {
+func reachesLimit(p *purchase.Buyer, a *purchase.Solution) bool {
 	left := func(i int) bool { return p.Demands[i].Buys && a.Left[i] > 0 }
 	for g := range p.Groups {
 		if p.Groups[g].CanGrow() && slices.ContainsFunc(p.TakenBy(g), left) && growth.Beside(p.State, a.Grow, g) == 0 {
@@ -138,10 +137,10 @@ func reachesLimit(p *packing.Packer, a *packing.Solution) bool {
 }
 
 // may tells whether a machine is a new one that can be held.
-func (h *holder) may(b *packing.Bin) bool {
-	return b.Node < 0 && b.Fresh && len(b.Portions) > 0 && !slices.ContainsFunc(b.Portions, func(t binpack.Portion) bool {
-		k := &h.Demands[t.Item]
-		return h.Topology != nil && h.Topology.Constrained[k.Class] || h.Snapshot.Classes[k.Class].Priority >= critical
+func (h *holder) may(b *purchase.Bin) bool {
+	return b.Node < 0 && b.Fresh && len(b.Portions) > 0 && !slices.ContainsFunc(b.Portions, func(t purchase.Portion) bool {
+		k := &h.Demands[t.Demand]
+		return h.Constrained(k.Class) || h.Snapshot.Classes[k.Class].Priority >= critical
 	})
 }
 
@@ -160,11 +159,11 @@ func (h *holder) ofHeld(i int) (pods []*cluster.Pod, n int) {
 
 // until is the moment, in whole seconds, from which on a new machine is worth buying, when its pods have waited as long together as the
 // machine is worth. It depends on when the pods were made and not on when that is asked: an answer that the Engine gives again stays true.
-func (h *holder) until(b *packing.Bin, waited func(i int) (pods []*cluster.Pod, n int)) time.Time {
+func (h *holder) until(b *purchase.Bin, waited func(i int) (pods []*cluster.Pod, n int)) time.Time {
 	base, sum, rate, most := h.Now, 0.0, 0.0, h.Policy.Patience
 	for x, t := range b.Portions {
-		pods, n := waited(t.Item)
-		all := h.waiting[h.Demands[t.Item].Class]
+		pods, n := waited(t.Demand)
+		all := h.waiting[h.Demands[t.Demand].Class]
 		if x == 0 {
 			base = h.made(all[0])
 		}
@@ -200,7 +199,7 @@ func (h *holder) made(pod *cluster.Pod) time.Time {
 
 // worth is for how many seconds one pod waits for a machine, or several together: for Policy.Patience, by the share of it that stays empty and
 // by its price.
-func (h *holder) worth(b *packing.Bin) float64 {
+func (h *holder) worth(b *purchase.Bin) float64 {
 	worth := (1 - h.fill(b)) * h.Policy.Patience.Seconds()
 	if price := h.Groups[b.Group].Price; price > 0 {
 		worth *= price / h.least
@@ -208,7 +207,7 @@ func (h *holder) worth(b *packing.Bin) float64 {
 	return worth
 }
 
-func podsOn(b *packing.Bin) (n int) {
+func podsOn(b *purchase.Bin) (n int) {
 	for _, t := range b.Portions {
 		n += t.N
 	}
@@ -216,7 +215,7 @@ func podsOn(b *packing.Bin) (n int) {
 }
 
 // fill is the share of a machine that is used, of the resource of which most is.
-func (h *holder) fill(b *packing.Bin) (most float64) {
+func (h *holder) fill(b *purchase.Bin) (most float64) {
 	empty, _ := h.Template(&h.Groups[b.Group])
 	for d, n := range empty {
 		if n > 0 {
@@ -227,25 +226,25 @@ func (h *holder) fill(b *packing.Bin) (most float64) {
 }
 
 // hold takes a machine out of a solution.
-func (h *holder) hold(a *packing.Solution, b *packing.Bin) {
+func (h *holder) hold(a *purchase.Solution, b *purchase.Bin) {
 	g := b.Group
 	a.Grow[g]--
 	if a.Reasons != nil {
 		a.Reasons[g] = "" // speaks of all machines
 	}
 	for _, t := range b.Portions {
-		for x := range a.Allocations[t.Item] {
-			if s := &a.Allocations[t.Item][x]; s.Group == g {
+		for x := range a.Allocations[t.Demand] {
+			if s := &a.Allocations[t.Demand][x]; s.Group == g {
 				s.New -= t.N
 			}
 		}
-		a.Left[t.Item] += t.N
-		h.held[t.Item] += t.N
+		a.Left[t.Demand] += t.N
+		h.held[t.Demand] += t.N
 	}
 }
 
 // waits says of the pods of machines that are held for how long they wait at most.
-func (h *holder) waits(bins []packing.Bin) (out []Wait) {
+func (h *holder) waits(bins []purchase.Bin) (out []Wait) {
 	if len(bins) > 0 {
 		out = make([]Wait, len(h.Demands))
 	}
@@ -254,9 +253,9 @@ func (h *holder) waits(bins []packing.Bin) (out []Wait) {
 		until := h.until(b, h.ofHeld)
 		h.WakeAt(until)
 		for _, t := range b.Portions {
-			w := &out[t.Item]
+			w := &out[t.Demand]
 			if w.Pods += t.N; w.Keys == nil {
-				w.Keys = h.oldestFirst(t.Item)
+				w.Keys = h.oldestFirst(t.Demand)
 			}
 			if until.After(w.until) {
 				w.until = until

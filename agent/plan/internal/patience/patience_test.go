@@ -8,8 +8,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/patience"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/purchase"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -41,9 +41,8 @@ func (h *held) decide() (wait time.Duration, pods, machines int) {
 	w.Account()
 	growth.Judge(w)
 	w.Gather()
-	p := packing.New(w)
-	p.ListPods = true
-	a := p.BestSolution()
+	p := purchase.New(w)
+	a := p.Solve()
 	for _, x := range patience.Hold(p, a) {
 		pods += x.Pods
 	}
@@ -67,7 +66,7 @@ func TestHold(t *testing.T) {
 		"two, of which one has waited":            {func() *held { return newRound(0, 40*s) }, 10 * s, 2, 0},
 		"two that have waited as long":            {func() *held { return newRound(20*s, 40*s) }, 0, 0, 1},
 		"a full machine":                          {func() *held { return newRound(0, 0, 0, 0) }, 0, 0, 1},
-		"a full machine and one that is not":      {func() *held { return newRound(0, 0, 0, 0, 0) }, 90 * s, 1, 1},
+		"three on a machine, two on another":      {func() *held { return newRound(0, 0, 0, 0, 0) }, 10 * s, 5, 0}, // as kube-scheduler spreads them: 30 s of three pods
 		"a clock that is behind the API server's": {func() *held { return newRound(-time.Hour) }, 90 * s, 1, 0},
 		"no price": {func() *held { return newRound(0).group(func(g *cluster.NodeGroup) { g.Price = 0 }) }, 90 * s, 1, 0},
 		"a machine at twice the price of the cheapest one":         {func() *held { return newRound(0, 0).beside(0.05) }, 60 * s, 2, 0},

@@ -7,7 +7,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/contents"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
 )
@@ -15,7 +14,7 @@ import (
 // board is the cluster of a round: the nodes, then the upcoming machines, then the machines of a purchase that is tried. Nothing else
 // holds room, or pods by domain.
 type board struct {
-	*packing.Packer
+	*Buyer
 	sim      *schedsim.Sim
 	cost     []float64 // by group, of a machine
 	rooms    [][]int64 // by group, of an empty machine; nil: not known
@@ -32,21 +31,24 @@ type board struct {
 
 	reaches map[int][]int8 // by class with volumes, then by group: 1 yes, -1 no, 0 not asked
 
-	groups []int     // those that may be bought, one of each kind
-	sets   [][]int   // by group: the balanced set that it stands for; nil: itself alone
-	zones  []int     // by group: the number of the zone that its machines are in; nil: no pods are spread over zones
-	units  []float64 // by class, the price of the share of a machine that a pod takes at least; 0: no machine takes one
+	groups  []int     // those that may be bought, one of each kind
+	sets    [][]int   // by group: the balanced set that it stands for; nil: itself alone
+	zones   []int     // by group: the number of the zone that its machines are in; nil: no pods are spread over zones
+	domains []int     // by group: the number of what its machines have of the labels that waiting pods' terms on other pods name
+	units   []float64 // by class, the price of the share of a machine that a pod takes at least; 0: no machine takes one
 
 	stuck      []int // by class: pods that no purchase has helped yet
 	moreHelped bool  // a trial has helped some of them
 	limit      int   // of sim.Steps, for the part of the search that is at work
+	large      bool  // pods are placed by counts
+	tree       *tree // of all places, where pods are placed by counts; nil: it is to be made anew
 	cut        bool  // the budget of the round has ended the search
 }
 
 // newBoard sets up the cluster and places what needs no purchase: kube-scheduler does not wait for machines where nodes have room; then
 // the upcoming machines join, and pods go on the machine that was bought for them, the others where they have room. It ends when so many steps are spent.
-func newBoard(p *packing.Packer, cost []float64, w way, steps int) *board {
-	b := &board{Packer: p, cost: cost, reaches: map[int][]int8{}}
+func newBoard(p *Buyer, cost []float64, w way, steps int, large bool) *board {
+	b := &board{Buyer: p, cost: cost, reaches: map[int][]int8{}, large: large}
 	b.addNodes(w.withMarked)
 	b.sim.Limit = steps
 	n := len(b.Snapshot.Classes)
@@ -54,7 +56,7 @@ func newBoard(p *packing.Packer, cost []float64, w way, steps int) *board {
 	for i := range b.Demands {
 		switch k := &b.Demands[i]; {
 		case !k.Buys: // they get room on nodes at most
-			b.sim.Bind(k.Class, k.Count())
+			b.place(k.Class, k.Count())
 		default:
 			*b.leftOf(k.Class) += k.Count()
 		}
@@ -101,10 +103,7 @@ func (b *board) leftOf(class int) *int {
 
 // addNodes puts the nodes on the board with what is on them.
 func (b *board) addNodes(withMarked bool) {
-	cfg := schedsim.Config{Classes: b.Snapshot.Classes, Namespaces: b.Snapshot.Namespaces, Dimensions: b.Dimensions, Replicated: make([]bool, len(b.Snapshot.Classes))}
-	if b.Topology != nil {
-		cfg.State = b.Topology.State
-	}
+	cfg := schedsim.Config{Classes: b.Snapshot.Classes, Namespaces: b.Snapshot.Namespaces, Dimensions: b.Dimensions, State: b.Constraints, Replicated: make([]bool, len(b.Snapshot.Classes))}
 	seen := make([]bool, len(b.Snapshot.Classes))
 	for i := range b.Demands { // sorted by priority and size
 		if c := b.Demands[i].Class; !seen[c] {
@@ -112,7 +111,9 @@ func (b *board) addNodes(withMarked bool) {
 			b.order = append(b.order, c)
 		}
 	}
-	cfg.Binds = slices.Sorted(slices.Values(b.order))
+	if !b.large { // else no scores are asked for that look at other pods
+		cfg.Binds = slices.Sorted(slices.Values(b.order))
+	}
 	for _, x := range b.Unbound.Waiting {
 		if o := b.Snapshot.Pods[x.Pod].Owner; o != nil && (o.Kind == "ReplicaSet" || o.Kind == "StatefulSet" || o.Kind == "ReplicationController") {
 			cfg.Replicated[x.Class] = true
@@ -127,7 +128,7 @@ func (b *board) addNodes(withMarked bool) {
 			open := b.OpenShape(n)
 			shape = &open
 		}
-		if !b.IsOpen(n, withMarked) {
+		if !b.isOpen(n, withMarked) {
 			room = none
 		}
 		b.sim.AddNode(schedsim.Node{Info: shape, Allocatable: n.Allocatable, Room: room, Known: true, InState: i})
@@ -154,7 +155,11 @@ func (b *board) putPods(i int, n *round.Node) {
 func (b *board) add(g int) int {
 	gr := &b.Groups[g]
 	b.machines = append(b.machines, g)
-	return b.sim.AddNode(schedsim.Node{Info: b.infos[g], Allocatable: gr.Template.Allocatable, Room: b.rooms[g], VolumeLimits: gr.Template.VolumeLimits})
+	at := b.sim.AddNode(schedsim.Node{Info: b.infos[g], Allocatable: gr.Template.Allocatable, Room: b.rooms[g], VolumeLimits: gr.Template.VolumeLimits})
+	if b.tree != nil {
+		b.tree.set(at, b.sim.Room(at))
+	}
+	return at
 }
 
 // mark is a moment to which rollback returns.
@@ -167,7 +172,7 @@ func (b *board) mark() mark { return mark{b.sim.Mark(), len(b.machines)} }
 
 func (b *board) rollback(m mark) {
 	b.sim.Rollback(m.sim)
-	b.machines = b.machines[:m.machines]
+	b.machines, b.tree = b.machines[:m.machines], nil
 }
 
 // placeWaiting binds the pods that are left, in the order of the queue of a draw.
@@ -175,16 +180,61 @@ func (b *board) placeWaiting(draw int) {
 	b.sortQueue(draw)
 	b.sim.Seed(uint64(draw) + 1)
 	for _, r := range b.runs() {
-		k := b.sim.Bind(r.class, r.n)
+		k := b.place(r.class, r.n)
 		b.left[r.class] -= k
 		b.placed[r.class] += k
+	}
+}
+
+// place puts up to n pods of a class on any places, and returns how many: as kube-scheduler binds them, or where pods are placed by counts as many as each place
+// takes, on the first places that take any. Pods that depend on others are bound there too: where they go opens and closes places.
+func (b *board) place(class, n int) (done int) {
+	if n == 0 {
+		return 0
+	}
+	if !b.large || b.Constrained(class) && n*fewPods > b.sim.Nodes() {
+		m := b.sim.Mark()
+		done = b.sim.Bind(class, n)
+		if b.large {
+			b.sim.Forget(class)
+			for _, p := range b.sim.Placed(m) {
+				b.placedOn(p.Node)
+			}
+		}
+		return done
+	}
+	if b.tree == nil {
+		b.tree = newTree(b.sim.Nodes(), b.sim.Room)
+	}
+	size := b.Dimensions.Class(class)
+	for again := true; again && done < n && !b.sim.Spent(); {
+		again = false
+		looks := 0
+		for at := b.tree.next(0, size); at >= 0 && done < n; at = b.tree.next(at+1, size) {
+			looks++
+			k := b.fill(class, at, n-done)
+			done += k
+			again = again || k > 0 && b.Constrained(class)
+		}
+		b.sim.Steps += 1 + looks/looksPerStep
+	}
+	return done
+}
+
+// looksPerStep is how many places are looked at for what a step of binding costs.
+const looksPerStep = 4
+
+// placedOn says that a place has less room.
+func (b *board) placedOn(at int) {
+	if b.tree != nil {
+		b.tree.set(at, b.sim.Room(at))
 	}
 }
 
 // fillPlaces puts up to n pods of a class on the first places, or the last ones, that let them on, whatever these score, and returns how
 // many; pods that are spread over hosts evenly. It costs the places, for constrained pods several times.
 func (b *board) fillPlaces(class, n int, lastFirst bool) (done int) {
-	evenly := slices.ContainsFunc(b.Snapshot.Classes[class].Spread, func(x cluster.Spread) bool { return x.TopologyKey == hostname })
+	evenly := b.evenly(class)
 	for again := true; again && done < n; {
 		again = false
 		for i := 0; i < b.sim.Nodes() && done < n; i++ {
@@ -196,7 +246,7 @@ func (b *board) fillPlaces(class, n int, lastFirst bool) (done int) {
 				most = 1
 			}
 			if k := b.fill(class, at, most); k > 0 {
-				done, again = done+k, b.constrained(class)
+				done, again = done+k, b.Constrained(class)
 			}
 		}
 	}
@@ -205,13 +255,24 @@ func (b *board) fillPlaces(class, n int, lastFirst bool) (done int) {
 
 const hostname = "kubernetes.io/hostname"
 
+// evenly tells whether the pods of a class are spread over hosts, excludes whether they keep others off their host.
+func (b *board) evenly(class int) bool {
+	return slices.ContainsFunc(b.Snapshot.Classes[class].Spread, func(x cluster.Spread) bool { return x.TopologyKey == hostname })
+}
+
+func (b *board) excludes(class int) bool {
+	return slices.ContainsFunc(b.Snapshot.Classes[class].PodAntiAffinity, func(x cluster.PodTerm) bool { return x.TopologyKey == hostname })
+}
+
 // fill puts up to n pods of a class on a place, as many as the filters let on, and returns how many.
 func (b *board) fill(class, at, n int) int {
 	n = min(n, binpack.MaxFit(b.sim.Room(at), b.Dimensions.Class(class)))
 	if n <= 0 || !b.passes(class, at) {
 		return 0
 	}
-	return b.sim.Fill(class, at, n)
+	n = b.sim.Fill(class, at, n)
+	b.placedOn(at)
+	return n
 }
 
 // passes tells whether the shape of a place lets a class on.
@@ -224,13 +285,12 @@ func (b *board) passes(class, at int) bool {
 
 // takes tells whether an empty machine of a group takes a pod of a class, with no other pods around.
 func (b *board) takes(class, g int) bool {
-	return b.rooms[g] != nil && binpack.Fits(b.rooms[g], b.Dimensions.Class(class)) && b.Packer.Takes(class, g, b.infos[g]) && b.Topology.UnknownDomain(class, b.infos[g]) == "" &&
-		b.reachesVolumes(class, g)
+	return b.rooms[g] != nil && b.takesOn(class, g, b.rooms[g], b.infos[g]) && b.reachesVolumes(class, g)
 }
 
 // reachesVolumes tells whether a machine of a group reaches the volumes of a class. Each pair is asked once.
 func (b *board) reachesVolumes(class, g int) bool {
-	if !b.constrained(class) || len(b.Snapshot.Classes[class].Volumes) == 0 {
+	if !b.Constrained(class) || len(b.Snapshot.Classes[class].Volumes) == 0 {
 		return true
 	}
 	if b.reaches[class] == nil {
@@ -238,7 +298,7 @@ func (b *board) reachesVolumes(class, g int) bool {
 	}
 	known := &b.reaches[class][g]
 	if *known == 0 {
-		state := b.Topology.State
+		state := b.Constraints
 		m := state.Mark()
 		*known = -1
 		if state.PassesVolumes(class, state.AddNode(b.infos[g], b.Groups[g].Template.VolumeLimits), nil) {
@@ -247,9 +307,4 @@ func (b *board) reachesVolumes(class, g int) bool {
 		state.Rollback(m)
 	}
 	return *known > 0
-}
-
-// constrained tells whether other pods or volumes can refuse a class, or the class others.
-func (b *board) constrained(class int) bool {
-	return b.Topology != nil && b.Topology.Constrained[class]
 }

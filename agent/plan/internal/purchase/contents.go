@@ -19,23 +19,31 @@ const contentLooks = 16
 // It costs contentLooks times the contents, and the pods for each that lets others in.
 func (b *board) placeContents(all []contents.Content) {
 	at := b.placesOf(all)
-	place := func(may func(class, at int) bool) (some bool) {
+	place := func(put func(class, at, n int) int) (some bool) {
 		for i := range all {
 			for k := range all[i].Pods {
-				for r := &all[i].Pods[k]; at[i] >= 0 && r.N > 0 && *b.leftOf(r.Class) > 0 && may(r.Class, at[i]); r.N-- {
-					b.sim.BindTo(r.Class, at[i])
-					*b.leftOf(r.Class)--
-					b.placed[r.Class]++
-					some = true
+				r := &all[i].Pods[k]
+				if n := min(r.N, *b.leftOf(r.Class)); at[i] >= 0 && n > 0 {
+					n = put(r.Class, at[i], n)
+					r.N -= n
+					*b.leftOf(r.Class) -= n
+					b.placed[r.Class] += n
+					some = some || n > 0
 				}
 			}
 		}
 		return some
 	}
-	for place(b.sim.CanBind) { // some pods wait for those of another machine
+	for place(b.fill) { // some pods wait for those of another machine
 	}
-	place(func(class, at int) bool {
-		return binpack.Fits(b.sim.Room(at), b.Dimensions.Class(class)) && b.passes(class, at) && b.sim.Refused(class, at) == fit.RuleSpread
+	place(func(class, at, n int) int {
+		n = min(n, binpack.MaxFit(b.sim.Room(at), b.Dimensions.Class(class)))
+		if n == 0 || !b.passes(class, at) || b.sim.Refused(class, at) != fit.RuleSpread {
+			return 0
+		}
+		b.sim.PutOn(class, at, n)
+		b.placedOn(at)
+		return n
 	})
 }
 

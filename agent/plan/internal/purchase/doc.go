@@ -1,4 +1,4 @@
-// Package purchase chooses what to buy for the pods that wait by simulating kube-scheduler: Of(packing.Packer).
+// Package purchase chooses what to buy for the pods that wait by simulating kube-scheduler: New(round.State).Solve().
 //
 // There is one board (schedsim.Sim): the nodes, the machines that are upcoming, and the machines of the purchase that is tried. A purchase
 // is a number of machines by group. It is judged as the cluster that it makes: all its machines join, kube-scheduler binds the pods that
@@ -6,11 +6,18 @@
 // machines hold for their price (propose.go), each is tried in one draw of what nobody knows (trial.go), machines of the best are exchanged
 // for cheaper ones (exchange.go), and the best of these stand several draws (choose.go).
 //
-// Missing still, beside large rounds that packing, topology and binpack decide (4,950 lines): the board without packing.Packer, one
-// representation with agent/fit, moves that see what changed in place of whole trials (a trial of 6,000 pods in 199 classes takes a third of the
-// budget), and proposals that serve first the classes with the fewest groups (anti-affinity on zones can lock a class out).
+// Where pods are too many to be bound one by one (size.go), they are placed on the same board by counts, and the cheapest of a few packings is
+// bought (bycounts.go). Beside the packing that did this before (column by column: bins, dimensions of terms, zones of demands, a verifier;
+// 5,000 lines) it costs as much in 40 drawn worlds that are all decided so (0.999 of the sum, 1.005 in the geometric mean), leaves 2.5 % of
+// the pods after the first purchase (2.2 %), and the filters refuse none of its 20,456 claims (658 of 20,570).
 //
-// Layer 1, pure. It refuses rounds that are too large to bind pod by pod (TooLarge): packing decides these.
+// Missing still: large rounds that are judged by scores (one binding in the order of classes costs the classes times the places, which
+// most of them have steps for), one representation with agent/fit, moves that see what changed in place of whole trials (a trial of 6,000
+// pods in 199 classes takes a third of the budget), and proposals that serve first the classes with the fewest groups (anti-affinity on
+// zones can lock a class out).
+//
+// Layer 1, pure. It refuses to remove anything, to read a clock, and to spend more than the round's budget of steps: a search that is cut
+// short is told.
 //
 // Costs in doc comments have the letters of package schedsim.
 package purchase

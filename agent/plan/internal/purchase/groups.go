@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 )
 
@@ -33,6 +34,19 @@ func (b *board) collectGroups() {
 		}
 	}
 	b.numberZones()
+	if b.large {
+		b.numberDomains()
+	}
+}
+
+// standsFor is the group that stands for the balanced set of a group; else the group itself.
+func (b *board) standsFor(g int) int {
+	for _, o := range b.groups {
+		if slices.Contains(b.sets[o], g) {
+			return o
+		}
+	}
+	return g
 }
 
 // smallest is the room that a machine of every group of a set has.
@@ -78,13 +92,25 @@ func (b *board) numberZones() {
 			}
 		}
 	}
-	if len(keys) == 0 {
-		return
+	if len(keys) > 0 {
+		b.zones = b.numbered(keys)
 	}
+}
+
+// numberDomains numbers the groups by the values of all keys that terms of pods name, hostname aside.
+func (b *board) numberDomains() {
+	var keys []string
+	for c := range b.Snapshot.Classes {
+		fit.TopologyKeys(&b.Snapshot.Classes[c], func(key string) { keys = append(keys, key) })
+	}
+	b.domains = b.numbered(slices.DeleteFunc(keys, func(key string) bool { return key == hostname }))
+}
+
+// numbered numbers the groups by the values of some labels.
+func (b *board) numbered(keys []string) []int {
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	ids := map[string]int{}
-	b.zones = make([]int, len(b.Groups))
+	ids, out := map[string]int{}, make([]int, len(b.Groups))
 	for g := range b.Groups {
 		var name strings.Builder
 		for _, key := range keys {
@@ -93,8 +119,9 @@ func (b *board) numberZones() {
 		if _, known := ids[name.String()]; !known {
 			ids[name.String()] = len(ids)
 		}
-		b.zones[g] = ids[name.String()]
+		out[g] = ids[name.String()]
 	}
+	return out
 }
 
 // zonesOf is in how many zones a purchase has machines; 0 where no pods are spread over zones. It costs G.

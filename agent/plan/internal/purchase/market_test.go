@@ -2,15 +2,14 @@ package purchase
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 const zoneLabel = "topology.kubernetes.io/zone"
@@ -33,6 +32,10 @@ func (k *market) group(id cluster.GroupID, zone string, cpu, memory int64, price
 	k.s.Groups = append(k.s.Groups, cluster.NodeGroup{ID: id, Max: 2000, ReadAt: k.s.Now, Price: price,
 		Template: cluster.Template{Spec: "m", Capacity: room, Allocatable: room, Labels: map[string]string{zoneLabel: zone, "pool": string(id)}}})
 	return &k.s.Groups[len(k.s.Groups)-1]
+}
+
+func (k *market) g(id string) *cluster.NodeGroup {
+	return &k.s.Groups[slices.IndexFunc(k.s.Groups, func(g cluster.NodeGroup) bool { return g.ID == cluster.GroupID(id) })]
 }
 
 // waiting adds a class, and n pods of it that wait.
@@ -59,8 +62,8 @@ func ownSelector(c *cluster.PodClass) *cluster.Selector {
 	return &cluster.Selector{Requirements: []cluster.Requirement{{Key: "app", Operator: "In", Values: []string{c.Labels["app"]}}}}
 }
 
-// packer plays the steps of a round before it buys.
-func (k *market) packer() *packing.Packer {
+// buyer plays the steps of a round before it buys.
+func (k *market) buyer() *Buyer {
 	w := round.New(new(round.Cache), &k.s, &k.m, &k.p)
 	w.OpenHeadroom()
 	w.Remember()
@@ -72,14 +75,14 @@ func (k *market) packer() *packing.Packer {
 	growth.Judge(w)
 	w.Gather()
 	w.HoldUnknown()
-	p := packing.New(w)
-	p.Topology = topology.Constraints(w)
+	p := New(w)
+	p.Constrain()
 	return p
 }
 
 func (k *market) board() *board {
-	p := k.packer()
-	b := newBoard(p, p.OrderedCosts(), way{}, 100_000)
+	p := k.buyer()
+	b := newBoard(p, p.orderedCosts(), way{}, 100_000, false)
 	b.limit = 100_000
 	return b
 }
@@ -95,8 +98,8 @@ func fragmented(change func(k *market)) *market {
 	return k
 }
 
-// TestOf: what is bought, by group.
-func TestOf(t *testing.T) {
+// TestSolve: what is bought, by group.
+func TestSolve(t *testing.T) {
 	two := func(a, b float64) func(*market) {
 		return func(k *market) { k.group("a", "x", 4000, 8192, a); k.group("b", "y", 2000, 4096, b) }
 	}
@@ -127,8 +130,8 @@ func TestOf(t *testing.T) {
 		} else {
 			c.pods(k)
 		}
-		p := k.packer()
-		s := Of(p)
+		p := k.buyer()
+		s := p.Solve()
 		if got := fmt.Sprint(s.Grow); got != c.want || s.Unplaced() != c.left {
 			t.Errorf("%s: %s, %d left, want %s, %d", name, got, s.Unplaced(), c.want, c.left)
 		}
@@ -191,16 +194,16 @@ func TestNextRound(t *testing.T) {
 		k := newMarket()
 		k.group("a", "z", 4000, 8192, 4)
 		c.pods(k)
-		s := Of(k.packer())
+		s := k.buyer().Solve()
 		if s.Bought() != c.bought {
 			t.Errorf("%s: %d machines", name, s.Bought())
 		}
 		k.s.Groups[0].Target = s.Bought()
-		if again := Of(k.packer()); again.Bought() > 0 {
+		if again := k.buyer().Solve(); again.Bought() > 0 {
 			t.Errorf("%s: after a restart %d machines more", name, again.Bought())
 		}
 		k.waiting(4, 1000, 64)
-		if again := Of(k.packer()); again.Unplaced() > 0 {
+		if again := k.buyer().Solve(); again.Unplaced() > 0 {
 			t.Errorf("%s: %d of four pods that came since have no machine", name, again.Unplaced())
 		}
 	}

@@ -95,7 +95,7 @@ func (b *board) cover(x, left []int, lists ...[]int) {
 // coverOn is cover that leaves its machines and pods on the board. It costs the groups and the classes for each machine of another
 // content.
 func (b *board) coverOn(x, left []int, groups []int) {
-	depend := slices.ContainsFunc(b.order, func(c int) bool { return left[c] > 0 && b.constrained(c) })
+	depend := slices.ContainsFunc(b.order, func(c int) bool { return left[c] > 0 && b.Constrained(c) })
 	for sum(left) > 0 && !b.sim.Spent() {
 		best, ratio := -1, 0.0
 		var content []int
@@ -143,7 +143,7 @@ func (b *board) fillNew(at int, left []int) (took []int, value float64) {
 			continue
 		}
 		n := b.fill(c, at, left[c])
-		if n == 0 && b.constrained(c) { // it may open another place
+		if n == 0 && b.Constrained(c) { // it may open another place
 			n = b.sim.Bind(c, left[c])
 		}
 		took[i] = n
@@ -156,7 +156,7 @@ func (b *board) fillNew(at int, left []int) (took []int, value float64) {
 // fillOpened puts pods that depend on others on places that have opened since.
 func (b *board) fillOpened(left []int) {
 	for _, c := range b.order {
-		if left[c] > 0 && b.constrained(c) {
+		if left[c] > 0 && b.Constrained(c) {
 			left[c] -= b.sim.Bind(c, left[c])
 		}
 	}

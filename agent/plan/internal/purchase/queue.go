@@ -24,6 +24,9 @@ type (
 
 // collectQueue finds the pods that wait, and those that controllers have still to make.
 func (b *board) collectQueue() {
+	if b.large {
+		return
+	}
 	hash := func(key cluster.PodKey) uint64 {
 		h := fnv.New64a()
 		h.Write([]byte(key))
@@ -61,8 +64,16 @@ func (b *board) sortQueue(draw int) {
 	})
 }
 
-// runs are the pods that are left in the order of the queue, without headroom.
+// runs are the pods that are left in the order of the queue, without headroom; class after class where pods are placed by counts.
 func (b *board) runs() (out []run) {
+	if b.large {
+		for _, c := range b.order {
+			if b.left[c] > 0 {
+				out = append(out, run{c, b.left[c]})
+			}
+		}
+		return out
+	}
 	after, left := slices.Clone(b.placed), slices.Clone(b.left)
 	for i := range b.waits {
 		c := b.waits[i].class

@@ -9,8 +9,8 @@ import (
 // mostPods, mostPairs (classes by places, and by classes) and mostGroups bound the rounds whose pods are bound one by one.
 const mostPods, mostPairs, mostGroups = 6_000, 40_000, 64
 
-// TooLarge names the number by which a round is too large for its pods to be bound one by one; empty: it is not. It costs C + G.
-func TooLarge(w *round.State) string {
+// tooLarge names the number by which a round is too large for its pods to be bound one by one; empty: it is not. It costs C + G.
+func tooLarge(w *round.State) string {
 	pods, classes, nodes, groups := 0, len(w.Demands), len(w.Nodes), len(w.Groups)
 	for i := range w.Demands {
 		pods += w.Demands[i].Count()
@@ -31,8 +31,8 @@ func TooLarge(w *round.State) string {
 	return ""
 }
 
-// Size tells how large a round is whose pods cannot be bound once within the steps of a round.
-func Size(w *round.State) string {
+// sizeOf tells how large a round is whose pods cannot be bound once within the steps of a round.
+func sizeOf(w *round.State) string {
 	pods := 0
 	for i := range w.Demands {
 		pods += w.Demands[i].Count()

@@ -1,263 +1,121 @@
 package purchase
 
 import (
+	"cmp"
 	"slices"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/contents"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
 )
 
-// Of is where the pods of a round go and what is bought for them; nil: no purchase could be tried within the budget of the round. It tells the
-// budget what it spent. Pods count on the machines that an earlier round chose for them, and on nodes that are being emptied, only where a
-// machine less is bought then: kube-scheduler knows of neither.
-func Of(p *packing.Packer) *packing.Solution {
-	p.ListPods = true // the next round reads the contents
-	r := solving{Packer: p, cost: p.OrderedCosts()}
-	known := len(contents.Of(p.State)) > 0
-	// Pods that wait for a fuller machine do not take the places of others.
-	first := way{contents: known && p.Policy.Patience > 0 && !p.Reached(p.PatienceEnds())}
-	best := r.solve(first)
-	if best == nil {
-		p.Spent.Add(budget.Search, r.steps)
-		return nil
-	}
-	other := func(w way) {
-		if a := r.solve(w); a != nil && (a.NeedsLess(best, best) || (w.contents || w.again > 0) && a.Bought() == 0 && best.Bought() > 0) {
-			best = a
-		}
-	}
-	if best.Bought()+best.Unplaced() > 0 && known && !first.contents {
-		other(way{contents: true})
-	}
-	for try := 1; try <= restartTries && best.Bought() > 0 && len(p.Next.OrphanedUpcoming) > 0; try++ {
-		other(way{again: try})
-	}
-	if best.Bought()+best.Unplaced() > 0 && p.AnyMarked() {
-		other(way{contents: known, withMarked: true})
-	}
-	if p.Spent.Add(budget.Search, r.steps); r.cut && best.Bought() > 0 {
-		p.BudgetSpent(budget.Search, "the best purchase that was found by then is made")
-	}
-	return best
+// Portion is how many pods of a demand are on a machine.
+type Portion struct{ Demand, N int }
+
+// Bin is a node or a machine with the pods of this round.
+type Bin struct {
+	Node     int // index into State.Nodes, -1: a machine of group
+	Group    int
+	Room     []int64 // what is left
+	Used     bool
+	Fresh    bool                   // it is a machine that is bought
+	Portions []Portion              // the pods on it
+	Headroom []round.HeadroomPieces // headroom that is kept free here
 }
 
-// way is how the pods are placed that need no purchase.
-type way struct {
-	contents   bool // on the upcoming machines that earlier rounds chose for them
-	withMarked bool // nodes that are being emptied are there for pods
-	// again, from 1 to restartTries, is another order in which the pods go on upcoming machines: after a restart nobody knows which pods these are
-	// for. It is taken only where it buys nothing: a smaller purchase is not found again after another restart.
-	again int
+// Taken tells whether pods or headroom count on a bin.
+func (b *Bin) Taken() bool { return b.Used || b.Headroom != nil }
+
+// Allocation counts the pods of one demand that go on the upcoming and the new machines of one group.
+type Allocation struct{ Group, Upcoming, New int }
+
+// Solution says where all wanted pods would go.
+type Solution struct {
+	Bins        []Bin          // the nodes that pods go on, and the machines that are upcoming or bought
+	Grow        []int          // new machines by group
+	On          []int          // by demand: pods on nodes that are Ready
+	Allocations [][]Allocation // by demand, in the order of the groups
+	Left        []int          // by demand: pods that no group can help
+	Reasons     []string       // by group: what kube-scheduler has to do with its machines (see reasons)
 }
 
-// restartTries are draws of kube-scheduler, and at last four orders by size: large pods or small ones first, on the first or the last machines.
-const restartDraws, restartTries = 8, 12
+// Bought is how many machines are bought.
+func (a *Solution) Bought() int { return sum(a.Grow) }
 
-type solving struct {
-	*packing.Packer
-	cost  []float64
-	steps int // spent on the board so far
-	cut   bool
-}
+// Unplaced is how many pods no group can help.
+func (a *Solution) Unplaced() int { return sum(a.Left) }
 
-// solve is the solution of one way; nil: no purchase could be tried within the steps.
-func (r *solving) solve(w way) *packing.Solution {
-	if r.Topology != nil {
-		begin := r.Topology.State.Mark()
-		defer r.Topology.State.Rollback(begin)
-	}
-	b := newBoard(r.Packer, r.cost, w, max(budget.Search.Budget()-r.steps, leastSteps))
-	defer func() { r.steps, r.cut = r.steps+b.sim.Steps, r.cut || b.cut }()
-	before, m, x := len(b.machines), b.mark(), b.none()
-	some := b.helpable(b.left)
-	if b.sim.Spent() || some && w.again > 0 {
-		return nil
-	}
-	if some {
-		t := b.choose()
-		if t.x == nil {
-			return nil
-		}
-		b.sim.Limit = 0 // it has been bound once
-		x = b.withPlaces(t.x)
-	}
-	b.sim.Limit = 0
-	left := b.bindForGood(x, m)
-	s := b.written(before, w.withMarked)
-	b.rollback(m)
-	s.Reasons = b.reasons(x, left)
-	return s
-}
-
-// helpable tells whether a machine may be bought for any of the pods that are left.
-func (b *board) helpable(left []int) bool {
-	return slices.ContainsFunc(b.order, func(c int) bool {
-		return left[c] > 0 && slices.ContainsFunc(b.groups, func(g int) bool { return b.takes(c, g) && b.may(b.none(), g) })
-	})
-}
-
-// withPlaces is a purchase with the machines that the first draw lacks, unless its machines have a place for all pods in another
-// arrangement: the next round places each pod where this one did, and a pod without a place would buy then.
-func (b *board) withPlaces(x []int) []int {
-	for range 1 + repairs {
-		b.sim.ResetOrder()
-		_, all, n := b.draw(x, 0)
-		if n == 0 || slices.Equal(all, x) || b.holdsBySize(x) {
-			break
-		}
-		x = all
-	}
-	return x
-}
-
-// holdsBySize tells whether a purchase has a place for all pods that a machine helps, whatever kube-scheduler scores.
-func (b *board) holdsBySize(x []int) bool {
-	m := b.mark()
-	defer b.rollback(m)
-	b.join(x)
-	return b.lacks(b.placeBySize(b.order, false)) == 0
-}
-
-// placeBySize places the pods that are left whatever kube-scheduler scores, those first that depend on others, and of the others the first of an
-// order. It returns the pods by class without a place.
-func (b *board) placeBySize(order []int, lastFirst bool) (left []int) {
-	left = slices.Clone(b.left)
-	for _, constrained := range []bool{true, false} {
-		for _, c := range order {
-			if b.constrained(c) == constrained {
-				left[c] -= b.fillPlaces(c, left[c], lastFirst)
-			}
-		}
-	}
-	return left
-}
-
-// lacks counts the pods that are left and that a machine helps.
-func (b *board) lacks(left []int) (n int) {
-	for c := range left {
-		if b.units[c] > 0 {
-			n += max(left[c]-b.stuck[c], 0)
-		}
-	}
-	return n
-}
-
-// bindForGood puts a purchase and its pods on the board, and then headroom, with the machines that this lacks. Where scores leave pods that
-// size alone would place, they are placed by size: the machines are for them, and kube-scheduler may find a place for them. It returns
-// how many pods are placed so.
-func (b *board) bindForGood(x []int, m mark) (bySize int) {
-	b.sim.ResetOrder()
-	left := b.lacks(b.bind(x, 0))
-	if left > 0 {
-		b.rollback(m)
-		b.join(x)
-		if b.lacks(b.placeBySize(b.order, false)) >= left {
-			b.rollback(m)
-			b.sim.ResetOrder()
-			b.bind(x, 0)
-			left = 0
-		}
-	}
-	b.keepHeadroom(x, m)
-	return left
-}
-
-// withHeadroom places the pieces of headroom beside the pods that are on the board, and returns the purchase with the machines that they lack.
-// kube-scheduler spreads pods over all machines and leaves none of them free, so these join after the pods.
-func (b *board) withHeadroom(x []int) []int {
-	left := b.placeHeadroom()
-	if sum(left) == 0 {
-		return x
-	}
-	x = slices.Clone(x)
-	b.cover(x, left, b.groups)
-	return x
-}
-
-// placeHeadroom places the pieces of headroom on the board, and returns those by class that have no room.
-func (b *board) placeHeadroom() (left []int) {
-	left = slices.Clone(b.pieces)
-	for _, c := range b.order {
-		left[c] -= b.fillPlaces(c, left[c], false)
-	}
-	return left
-}
-
-// keepHeadroom is withHeadroom that puts the machines on the board, and the pieces on them. Where pods depend on others, an empty machine more can
-// close those that they are on (a spread over hosts), so that all machines are there first, the pieces next, and the pods last.
-func (b *board) keepHeadroom(x []int, m mark) {
-	left := b.placeHeadroom()
-	if sum(left) == 0 {
-		return
-	}
-	all := slices.Clone(x)
-	b.cover(all, slices.Clone(left), b.groups)
-	if b.Topology == nil {
-		before, _ := b.shared(x)
-		after, _ := b.shared(all)
-		for g := range after {
-			for range after[g] - before[g] {
-				b.add(g)
-			}
-		}
-		b.pieces = left
-		b.placeHeadroom()
-		return
-	}
-	for range 1 + repairs {
-		b.rollback(m)
-		b.sim.ResetOrder()
-		b.join(all)
-		pieces := b.placeHeadroom()
-		left := b.bindQueue(0)
-		x := slices.Clone(all)
-		b.cover(x, left, b.groups)
-		b.cover(x, pieces, b.groups)
-		if slices.Equal(x, all) {
-			return
-		}
-		all = x
-	}
+// needsLess tells whether a solution buys less than another and helps no fewer pods, or helps more pods and buys no more.
+func (a *Solution) needsLess(than *Solution) bool {
+	return a.Unplaced() <= than.Unplaced() && a.Bought() < than.Bought() || a.Unplaced() < than.Unplaced() && a.Bought() <= than.Bought()
 }
 
 // written is the solution with a purchase whose pods are on the board. Of the machines, those from before on are bought.
-func (b *board) written(before int, withMarked bool) *packing.Solution {
-	v := b.NewSolver(withMarked)
-	at := make([]int, b.sim.Nodes())
-	for i := range at {
-		at[i] = -1
-	}
-	for p := range v.Solution.Bins {
-		at[v.Solution.Bins[p].Node] = p
-	}
-	for k, g := range b.machines {
-		at[len(b.Nodes)+k] = len(v.Solution.Bins)
-		v.Solution.Bins = append(v.Solution.Bins, packing.Bin{Node: -1, Group: g, Room: slices.Clone(b.rooms[g]), Used: true, Fresh: k >= before})
-		if k >= before {
-			v.Solution.Grow[g]++
-		}
-	}
-	demands := make([][]int, len(b.Snapshot.Classes))
+func (b *board) written(before int) *Solution {
+	n := len(b.Demands)
+	s := &Solution{Grow: b.none(), On: make([]int, n), Left: make([]int, n), Allocations: make([][]Allocation, n)}
+	demands := make([][]int, len(b.Snapshot.Classes)) // those first for which machines are bought
 	for _, buys := range []bool{true, false} {
 		for i := range b.Demands {
 			if k := &b.Demands[i]; k.Buys == buys {
 				demands[k.Class] = append(demands[k.Class], i)
+				s.Left[i] = k.Count()
 			}
 		}
 	}
-	for _, p := range b.sim.Placed(schedsim.Mark{}) {
-		if at[p.Node] < 0 {
-			continue
+	placed := b.sim.Placed(schedsim.Mark{})
+	at := make([]int, b.sim.Nodes()) // by place, one more than its bin
+	for _, p := range placed {
+		at[p.Node] = 1
+	}
+	for i := range at {
+		switch k := i - len(b.Nodes); {
+		case k >= 0:
+			s.Bins = append(s.Bins, Bin{Node: -1, Group: b.machines[k], Room: slices.Clone(b.rooms[b.machines[k]]), Used: true, Fresh: k >= before})
+			if k >= before {
+				s.Grow[b.machines[k]]++
+			}
+		case at[i] > 0:
+			s.Bins = append(s.Bins, Bin{Node: i, Group: b.Nodes[i].Group, Room: slices.Clone(b.Nodes[i].Room)})
 		}
-		pl, count := &v.Solution.Bins[at[p.Node]], p.Count
+		at[i] = len(s.Bins)
+	}
+	for _, p := range placed {
+		bin, count := &s.Bins[at[p.Node]-1], p.Count
 		for _, i := range demands[p.Class] {
-			if n := min(count, v.Solution.Left[i]); n > 0 && (b.Demands[i].Buys || !pl.Fresh) {
+			if n := min(count, s.Left[i]); n > 0 && (b.Demands[i].Buys || !bin.Fresh) {
 				count -= n
-				v.Put(pl, i, n)
+				b.write(s, bin, i, n)
 			}
 		}
 	}
-	return &v.Solution
+	return s
+}
+
+// write puts n pods of a demand on a bin.
+func (b *board) write(s *Solution, bin *Bin, i, n int) {
+	k := &b.Demands[i]
+	if k.Headroom == "" {
+		bin.Used = true
+	} else {
+		bin.Headroom = append(bin.Headroom, round.HeadroomPieces{Class: k.Class, Count: n})
+	}
+	binpack.Sub(bin.Room, b.Dimensions.Class(k.Class), n)
+	bin.Portions = append(bin.Portions, Portion{i, n})
+	s.Left[i] -= n
+	if bin.Node >= 0 && b.Nodes[bin.Node].State != round.StateUpcoming {
+		s.On[i] += n
+		return
+	}
+	all := s.Allocations[i]
+	at, has := slices.BinarySearchFunc(all, bin.Group, func(a Allocation, g int) int { return cmp.Compare(a.Group, g) })
+	if !has {
+		all = slices.Insert(all, at, Allocation{Group: bin.Group})
+		s.Allocations[i] = all
+	}
+	if bin.Fresh {
+		all[at].New += n
+	} else {
+		all[at].Upcoming += n
+	}
 }

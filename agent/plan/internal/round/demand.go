@@ -20,9 +20,7 @@ type Demand struct {
 	Headroom     string           // the headroom that these pieces are of; empty: they are pods
 	Deferral     string           // why nothing is bought for them in this round though they want it; buys is false then
 	DeferralRule string           // the rule of Deferral; empty: U26
-	Domain       int              // where they go (topology.GroupDomain); 0: anywhere
 	Buys         bool             // whether a machine may be bought for them; else only room that is there is looked for
-	PerPod       bool             // the packer cannot say what these pods ask of others: one by one
 }
 
 func (k *Demand) Count() int { return len(k.Keys) + k.Expected }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/classcount"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/daemons"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 )
@@ -31,9 +30,6 @@ type nodeFacts struct {
 	Drain          DrainPlan         // what a drain would have to do, budgets aside; never where dated
 	message        messageCache
 }
-
-// ClassCount is a class with pods on a node, and how many of them take room there.
-type ClassCount = classcount.Count
 
 // messageCache is a reason in words that was made for an earlier round: most nodes are held
 // for the same reason round after round.

@@ -12,7 +12,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/classcount"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/daemons"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 )
@@ -266,7 +265,7 @@ type Cache struct {
 	Classes   classIndex
 	Facts     []*nodeFacts // by index of Snapshot.Nodes
 	oldFacts  []*nodeFacts
-	Count     classcount.Counter
+	Count     classCounter
 	instances instanceIndex
 	filters   filterCache
 	Nodes     []Node // memory of the round

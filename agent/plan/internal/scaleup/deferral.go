@@ -39,7 +39,7 @@ func (w *Planner) deferDemands() (any bool) {
 		case forgot:
 			k.Deferral = "machines are coming, and the agent does not know for which pods (it was restarted, or somebody else asked for them): because pending pods depend on where other pods run, it buys no machine before these have become Ready"
 			k.Buys, any = false, true
-		case k.Headroom == "" && w.packer.Topology.Constrained[k.Class]:
+		case k.Headroom == "" && w.buyer.Constrained(k.Class):
 			any = w.deferDemand(k, ready, judged) || any
 		}
 	}

@@ -83,7 +83,17 @@ func (w *Planner) refusedAs(class int, g *round.Group, shape *fit.NodeInfo) (rul
 	if rule, words := w.Dimensions.Insufficient(empty, w.Dimensions.Class(class)); words != "" {
 		return rule, words
 	}
-	return w.packer.Topology.RefusedAs(class, g, shape)
+	state := w.buyer.Constraints
+	if state == nil || !state.Constrained(class) {
+		return "", ""
+	}
+	mark := state.Mark()
+	defer state.Rollback(mark)
+	rule, words = state.Refused(class, state.AddNode(shape, g.Template.VolumeLimits))
+	if unknown := state.UnknownDomain(class, shape); words == "" && unknown != "" {
+		return fit.RuleInterPod, "the group's template says nothing about " + unknown
+	}
+	return rule, words
 }
 
 // whyNot says why a group cannot be grown for a class; an empty rule means that it can.

@@ -9,7 +9,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 const zoneLabel = "topology.kubernetes.io/zone"
@@ -39,7 +38,7 @@ func refusalsOf(s *cluster.Snapshot, change func(*Planner)) []decision.Refusal {
 	growth.Judge(r)
 	r.Gather()
 	w := New(r)
-	w.packer.Topology = topology.Compile(r)
+	w.buyer.Constrain()
 	change(w)
 	return w.Refusals(0, []int{2, 1})
 }

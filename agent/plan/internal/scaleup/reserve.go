@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/purchase"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -16,7 +16,7 @@ type portion struct{ group, machine, n int }
 
 // machinesOf are, by demand, the upcoming machines that pods are put on, where the solution says so. It costs the machines
 // and what is on them.
-func (w *Planner) machinesOf(a *packing.Solution) [][]portion {
+func (w *Planner) machinesOf(a *purchase.Solution) [][]portion {
 	out, number := make([][]portion, len(w.Demands)), make([]int, len(w.Groups))
 	for b := range a.Bins {
 		pl := &a.Bins[b]
@@ -25,7 +25,7 @@ func (w *Planner) machinesOf(a *packing.Solution) [][]portion {
 		}
 		number[pl.Group]++
 		for _, t := range pl.Portions {
-			out[t.Item] = append(out[t.Item], portion{pl.Group, number[pl.Group], t.N})
+			out[t.Demand] = append(out[t.Demand], portion{pl.Group, number[pl.Group], t.N})
 		}
 	}
 	return out
@@ -64,7 +64,7 @@ func (w *Planner) sortMissing() {
 // reserve writes down which pods of a demand count on which group's machines: first
 // those that counted on them in earlier rounds. The rest is reserved for pods that
 // their controller has not made yet.
-func (w *Planner) reserve(i int, shares []packing.Allocation, machines []portion) {
+func (w *Planner) reserve(i int, shares []purchase.Allocation, machines []portion) {
 	k := &w.Demands[i]
 	keys := k.Keys
 	if w.patient != nil && w.patient[i].Pods > 0 {
@@ -92,16 +92,14 @@ func (w *Planner) reserve(i int, shares []packing.Allocation, machines []portion
 			if len(helped) > 0 {
 				gr.Runs = append(gr.Runs, round.PodRun{Class: k.Class, Keys: helped})
 			}
-			if gr.Classes == 0 || gr.Last != k.Class { // demands of one class in several zones follow each other
-				gr.Classes, gr.Last = gr.Classes+1, k.Class
-			}
+			gr.Classes++
 			gr.Expected += s.New - len(helped)
 		}
 	}
 }
 
 // nameRest finds the pods of a demand that count on no machine, and those that count on one that is coming.
-func (w *Planner) nameRest(i int, shares []packing.Allocation, names [][]cluster.PodKey) {
+func (w *Planner) nameRest(i int, shares []purchase.Allocation, names [][]cluster.PodKey) {
 	var coming, taken []cluster.PodKey
 	for x, s := range shares {
 		coming = append(coming, names[x][:min(s.Upcoming, len(names[x]))]...)
@@ -114,7 +112,7 @@ func (w *Planner) nameRest(i int, shares []packing.Allocation, names [][]cluster
 }
 
 // named says which of a demand's pods count on which of the groups: those that did so in earlier rounds, and then the first ones.
-func (w *Planner) named(keys []cluster.PodKey, shares []packing.Allocation) [][]cluster.PodKey {
+func (w *Planner) named(keys []cluster.PodKey, shares []purchase.Allocation) [][]cluster.PodKey {
 	w.keysByAllocation = slices.Grow(w.keysByAllocation[:0], len(shares))[:len(shares)]
 	names := w.keysByAllocation
 	clear(names)

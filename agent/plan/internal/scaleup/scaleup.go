@@ -5,26 +5,22 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/packing"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/patience"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/purchase"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/topology"
 )
 
 // Planner is one round of scale-up.
 type Planner struct {
 	*round.State
-	packer           *packing.Packer
+	buyer            *purchase.Buyer
 	keysByAllocation [][]cluster.PodKey // room for named and merge
 	patient          []patience.Wait    // by demand: the pods whose machine is held; nil: there are none
-	closed           []int              // by demand: see applyToTopology
+	closed           []int              // by demand: see applyConstrained
 	coming, rest     [][]cluster.PodKey // by demand: the pods that count on upcoming machines, and on none
 	refusals         refusalLists
 	zones            zoneBlame
@@ -32,15 +28,15 @@ type Planner struct {
 
 // New begins scale-up.
 func New(w *round.State) *Planner {
-	return &Planner{State: w, packer: packing.New(w)}
+	return &Planner{State: w, buyer: purchase.New(w)}
 }
 
 // CheckExpanders says what is wrong with the choice of expanders.
 func (w *Planner) CheckExpanders() {
-	if bad := packing.UnknownExpanders(w.Policy.Expander); len(bad) > 0 {
-		w.Held("cluster", "cluster", decision.RuleExpander, "unknown expander %s; this build knows %s", strings.Join(bad, ", "), strings.Join(packing.Expanders(), ", "))
+	if bad := purchase.UnknownExpanders(w.Policy.Expander); len(bad) > 0 {
+		w.Held("cluster", "cluster", decision.RuleExpander, "unknown expander %s; this build knows %s", strings.Join(bad, ", "), strings.Join(purchase.Expanders(), ", "))
 	}
-	if !packing.UsesPriorities(w.Policy.Expander) {
+	if !purchase.UsesPriorities(w.Policy.Expander) {
 		return
 	}
 	switch {
@@ -53,53 +49,33 @@ func (w *Planner) CheckExpanders() {
 
 // Decide finds room for the pending pods and buys what is missing. It returns every node
 // with what is on it then; nil: no pod was constrained, and nothing was worked out.
-// It costs what package purchase may spend; where the round is too large for it, what packing costs.
+// It costs what package purchase may spend.
 func (w *Planner) Decide() *fit.State {
 	if len(w.Demands) == 0 {
 		w.buy(nil)
 		return nil
 	}
 	best := w.solution()
-	w.patient = patience.Hold(w.packer, best)
+	w.patient = patience.Hold(w.buyer, best)
 	w.applySolution(best)
 	w.explain(best)
 	w.buy(best)
-	if w.packer.Topology == nil {
-		return nil
-	}
-	return w.packer.Topology.State
+	return w.buyer.Constraints
 }
 
-// solution is where the pods go and what is bought: by the model of kube-scheduler, or by packing where the round is too large for that.
-func (w *Planner) solution() *packing.Solution {
-	tooLarge := purchase.TooLarge(w.State)
-	if tooLarge == "" {
-		w.packer.Topology = topology.Constraints(w.State)
-		if best := w.solved(purchase.Of); best != nil {
-			return best
-		}
-		tooLarge = purchase.Size(w.State)
-	}
-	w.packer.Topology, w.packer.ListPods = topology.Compile(w.State), false
-	best := w.solved(func(p *packing.Packer) *packing.Solution { return p.BestSolution() })
-	if best.Bought() > 0 {
-		w.BudgetSpent(budget.Search, "the round is too large to simulate (%s), and is packed by size", tooLarge)
-	}
-	return best
-}
-
-// solved is a solution, once more without the demands that have to wait where it buys.
-func (w *Planner) solved(by func(*packing.Packer) *packing.Solution) *packing.Solution {
-	best := by(w.packer)
-	if best != nil && w.packer.Topology != nil && best.Bought() > 0 && w.deferDemands() {
-		best = by(w.packer)
+// solution is where the pods go and what is bought; once more without the demands that have to wait, where it buys.
+func (w *Planner) solution() *purchase.Solution {
+	w.buyer.Constrain()
+	best := w.buyer.Solve()
+	if w.buyer.Constraints != nil && best.Bought() > 0 && w.deferDemands() {
+		best = w.buyer.Solve()
 	}
 	return best
 }
 
 // applySolution takes the room that pending pods count on, and remembers reservations.
-func (w *Planner) applySolution(a *packing.Solution) {
-	w.applyToTopology(a)
+func (w *Planner) applySolution(a *purchase.Solution) {
+	w.applyConstrained(a)
 	for _, p := range a.Bins {
 		if p.Node < 0 || !p.Taken() {
 			continue
@@ -144,16 +120,16 @@ func (w *Planner) applySolution(a *packing.Solution) {
 	}
 }
 
-// applyToTopology puts the constrained pods of the solution that was taken where they are to go, so that
+// applyConstrained puts the constrained pods of the solution that was taken where they are to go, so that
 // what is asked from then on is asked of the world as planned. Where pods count on machines, it finds by demand how many of those on nodes
 // a term about other pods keeps off until these run.
-func (w *Planner) applyToTopology(a *packing.Solution) {
-	b := w.packer.Topology
+func (w *Planner) applyConstrained(a *purchase.Solution) {
+	state := w.buyer.Constraints
 	w.closed = make([]int, len(w.Demands))
-	if b == nil {
+	if state == nil {
 		return
 	}
-	later := make([]packing.Bin, 0, len(a.Bins)) // as bins, with what they still get
+	later := make([]purchase.Bin, 0, len(a.Bins)) // as bins, with what they still get
 	machines := false
 	for _, pl := range a.Bins {
 		if pl.Node < 0 || w.Nodes[pl.Node].State == round.StateUpcoming {
@@ -161,13 +137,13 @@ func (w *Planner) applyToTopology(a *packing.Solution) {
 			later = append(later, pl)
 			continue
 		}
-		rest := packing.Bin{Node: pl.Node}
+		rest := purchase.Bin{Node: pl.Node}
 		for _, t := range pl.Portions {
-			if class := w.Demands[t.Item].Class; b.Constrained[class] {
-				n := min(t.N, b.State.MaxFit(class, pl.Node))
-				b.State.Put(class, pl.Node, n)
-				w.closed[t.Item] += t.N - n
-				rest.Portions = append(rest.Portions, binpack.Portion{Item: t.Item, N: t.N - n})
+			if class := w.Demands[t.Demand].Class; state.Constrained(class) {
+				n := min(t.N, state.MaxFit(class, pl.Node))
+				state.Put(class, pl.Node, n)
+				w.closed[t.Demand] += t.N - n
+				rest.Portions = append(rest.Portions, purchase.Portion{Demand: t.Demand, N: t.N - n})
 			}
 		}
 		later = append(later, rest)
@@ -178,11 +154,11 @@ func (w *Planner) applyToTopology(a *packing.Solution) {
 		if node < 0 {
 			gr := &w.Groups[pl.Group]
 			_, shape := w.Template(gr)
-			node = b.State.AddNode(shape, gr.Template.VolumeLimits)
+			node = state.AddNode(shape, gr.Template.VolumeLimits)
 		}
 		for _, t := range pl.Portions {
-			if class := w.Demands[t.Item].Class; b.Constrained[class] {
-				b.State.Put(class, node, t.N)
+			if class := w.Demands[t.Demand].Class; state.Constrained(class) {
+				state.Put(class, node, t.N)
 			}
 		}
 	}
@@ -192,7 +168,7 @@ func (w *Planner) applyToTopology(a *packing.Solution) {
 }
 
 // buy writes one Grow for every group that gets machines.
-func (w *Planner) buy(a *packing.Solution) {
+func (w *Planner) buy(a *purchase.Solution) {
 	for i := range w.Groups {
 		g := &w.Groups[i]
 		if g.Grow <= 0 && !(g.Raise && g.Size > g.CorrectedTarget) {
@@ -224,8 +200,7 @@ func (w *Planner) buy(a *packing.Solution) {
 }
 
 // explain holds every pending pod that this round buys nothing for.
-func (w *Planner) explain(a *packing.Solution) {
-	defer w.joinHeld(len(w.Plan.Held))
+func (w *Planner) explain(a *purchase.Solution) {
 	for i := range w.Demands {
 		k := &w.Demands[i]
 		if !k.Buys && k.Deferral == "" {
@@ -297,32 +272,9 @@ func (w *Planner) roomWords(class int) string {
 	return words
 }
 
-// joinHeld makes one of the reasons from a position on that pods of one class have in
-// several zones. Demands of one class follow each other.
-func (w *Planner) joinHeld(from int) {
-	if w.packer.Topology == nil {
-		return
-	}
-	held := w.Plan.Held[from:]
-	out := held[:0]
-	for _, h := range held {
-		at := len(out) - 1
-		for at >= 0 && out[at].Class == h.Class && (out[at].Rule != h.Rule || out[at].Why != h.Why) {
-			at--
-		}
-		if at < 0 || out[at].Class != h.Class || out[at].Kind != "pod" || h.Kind != "pod" {
-			out = append(out, h)
-			continue
-		}
-		out[at].Count += h.Count
-		out[at].Name = min(out[at].Name, h.Name)
-	}
-	w.Plan.Held = w.Plan.Held[:from+len(out)]
-}
-
 // explainHeadroom says what of a headroom cannot be kept free. What has room, or will
 // have it on an upcoming machine, is not worth a word.
-func (w *Planner) explainHeadroom(k *round.Demand, i int, a *packing.Solution) {
+func (w *Planner) explainHeadroom(k *round.Demand, i int, a *purchase.Solution) {
 	if n := a.Left[i]; n > 0 {
 		_, words := w.sharedRefusals(k.Class, a.Grow)
 		w.Held("headroom", k.Headroom, decision.RuleHeadroom, "%d of %d pieces have no room: %s", n, k.Count(), words)

@@ -92,9 +92,17 @@ func (s *Sim) Best(class int) []int {
 // filters allow, whatever they score. It returns how many.
 func (s *Sim) Fill(class, at, n int) int {
 	if s.cfg.State != nil && s.cfg.State.Constrained(class) {
-		if n = min(n, s.cfg.State.MaxFit(class, int(s.nodes[at].state))); n <= 0 {
-			return 0
-		}
+		n = min(n, s.cfg.State.MaxFit(class, int(s.nodes[at].state)))
+	}
+	if n > 0 {
+		s.PutOn(class, at, n)
+	}
+	return max(n, 0)
+}
+
+// PutOn puts n pods of a class on a node, whatever the filters say.
+func (s *Sim) PutOn(class, at, n int) {
+	if s.cfg.State != nil && s.cfg.State.Constrained(class) {
 		s.cfg.State.Put(class, int(s.nodes[at].state), n)
 	}
 	s.put(class, at, n)
@@ -103,8 +111,10 @@ func (s *Sim) Fill(class, at, n int) int {
 	} else {
 		s.log = append(s.log, Placement{class, at, n})
 	}
-	return n
 }
+
+// Forget drops what is remembered to bind a class: the next time it looks at all nodes.
+func (s *Sim) Forget(class int) { s.views[class] = nil }
 
 // Refused is the rule of the first filter beyond room and shape that refuses one more pod of a class on a node; empty: none does.
 func (s *Sim) Refused(class, node int) (rule string) {

@@ -1,4 +1,4 @@
-package packing
+package purchase
 
 import (
 	"fmt"
@@ -14,8 +14,6 @@ type pricing struct {
 	chain        []expander
 	priorityTier []int // by group; the last tier has those that no entry of the map finds
 	drawTier     []int // by group, its place in the draw
-	machineCosts []float64
-	ranks        []int // see MachineRanks
 }
 
 const noPriority = math.MinInt
@@ -23,7 +21,7 @@ const noPriority = math.MinInt
 // priorityTiers are the groups by priority, the highest first: a group's own from groups.yaml, else
 // the highest entry of the live map that finds its ID. Groups without one are the last tier,
 // which is Cluster Autoscaler's "dropped unless nothing matches".
-func (w *Packer) priorityTiers() []int {
+func (w *Buyer) priorityTiers() []int {
 	if w.pricing.priorityTier != nil {
 		return w.pricing.priorityTier
 	}
@@ -55,7 +53,7 @@ func (w *Packer) priorityTiers() []int {
 
 // draws are the groups in the order of a draw: by Policy.RandomSeed, the pods that want room and the groups, so
 // that a replayed round draws the same and another round another.
-func (w *Packer) draws() []int {
+func (w *Buyer) draws() []int {
 	if w.pricing.drawTier != nil {
 		return w.pricing.drawTier
 	}
