@@ -106,6 +106,8 @@ type Options struct {
 	Drift       *bool          `json:"drift,omitempty"`
 	MaxNodeAge  *time.Duration `json:"maxNodeAge,omitempty"`
 	RepairAfter *time.Duration `json:"repairAfter,omitempty"`
+	// ReplaceDrainTime is how long the drain of a node that is replaced may last.
+	ReplaceDrainTime *time.Duration `json:"replaceDrainTime,omitempty"`
 	// Budgets say how many nodes of the group may be disrupted at once, and when; nil: the default.
 	Budgets *DisruptionBudgets `json:"disruptionBudgets,omitempty"`
 }

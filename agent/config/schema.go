@@ -102,6 +102,7 @@ func groupSchema() schema {
 			"drift":                            flag("Whether nodes that are not what the group would start today are replaced."),
 			"maxNodeAge":                       duration("Age at which a node is replaced."),
 			"repairAfter":                      duration("How long a node must have been sick before it is replaced."),
+			"replaceDrainTime":                 duration("How long the drain of a node that is replaced may last beyond the pods' own grace period."),
 			"disruptionBudgets":                word("How many nodes may be disrupted at once, and when: 10%; 0 of idle at 0 9 * * mon-fri for 8h in Europe/Berlin."),
 		}),
 		"template": object("What the next machine is like, laid over what the cloud says.", schema{

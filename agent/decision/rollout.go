@@ -27,7 +27,7 @@ const (
 	EvidenceElsewhere = "somebody else replaces the machines of the group, or may"
 	EvidenceClosed    = "no disruption budget lets a node go now"
 	EvidenceUnproven  = "no machine of the source has proven it"
-	EvidenceTrouble   = "a pod on a machine of the source is not Ready or was started again a short time ago, and pods of its controller are well elsewhere"
+	EvidenceTrouble   = "a pod on a machine of the source is not Ready or was started again a short time ago, and pods of its controller are well elsewhere; or the machine lacks the health condition"
 	EvidenceNone      = "none of these"
 )
 
@@ -47,8 +47,8 @@ var RolloutStates = []RolloutRow{
 	{EvidenceElsewhere, RolloutWaiting, RuleElsewhere, "no node goes because it is drifted or expired", "the other one has ended"},
 	{EvidenceClosed, RolloutWaiting, RuleDisruption, "no further node goes", "the next window"},
 	{EvidenceUnproven, RolloutTrial, RuleCanary, "one node goes, and its machine is kept, until a machine of the source has had Ready pods for AUTOSCALER_SCALING_REPLACE_SETTLE_TIME", "proof, or a failure"},
-	{EvidenceTrouble, RolloutWaiting, RuleCanary, "no further node goes", "the pod has run on for AUTOSCALER_SCALING_REPLACE_SETTLE_TIME, or it is a failure"},
-	{EvidenceNone, RolloutRolling, "", "nodes go as the budgets let them, at once half as many as machines of the source have pods", "nothing is left to be replaced"},
+	{EvidenceTrouble, RolloutWaiting, RuleCanary, "no further node goes", "the pod has run on for AUTOSCALER_SCALING_REPLACE_SETTLE_TIME, or it is a failure; or somebody sets AUTOSCALER_SCALING_REPLACE_HEALTH_CONDITION"},
+	{EvidenceNone, RolloutRolling, "", "nodes go as the budgets and the checkpoints let them, at once half as many as machines of the source have pods", "nothing is left to be replaced"},
 }
 
 // Rollout is how one node group stands whose nodes are replaced.

@@ -134,6 +134,7 @@ func (g *Group) apply(to *cluster.NodeGroup, r cluster.Reservation) {
 	lay(&o.Drift, g.Options.Drift)
 	lay(&o.MaxNodeAge, g.Options.MaxNodeAge)
 	lay(&o.RepairAfter, g.Options.RepairAfter)
+	lay(&o.ReplaceDrainTime, g.Options.ReplaceDrainTime)
 	lay(&o.Budgets, g.Options.Budgets)
 	if !g.Template.empty() {
 		g.Template.apply(&to.Template, r)

@@ -185,6 +185,7 @@ func (r *reader) options(at string, v any, o *cluster.Options) {
 		"drift":                            given(&o.Drift, r.yes),
 		"maxNodeAge":                       func(at string, v any) { o.MaxNodeAge = r.neverOr(at, v, time.Hour) },
 		"repairAfter":                      func(at string, v any) { o.RepairAfter = r.neverOr(at, v, time.Minute) },
+		"replaceDrainTime":                 into(&o.ReplaceDrainTime, r.duration),
 		"disruptionBudgets": func(at string, v any) {
 			if text, ok := r.text(at, v); ok {
 				list, err := schedule.Parse(text)

@@ -46,7 +46,9 @@ func (w *teller) replacePolicy(k, v string) bool {
 	case "RepairAfter":
 		w.p.RepairAfter = dur(v)
 	case "RepairConditions":
-		w.p.RepairConditions = strings.Split(v, ",")
+		if err := w.p.RepairConditions.Decode(v); err != nil {
+			panic(err)
+		}
 	case "ReplaceAtMax":
 		w.p.ReplaceAtMax = v
 	case "ReplaceDrainOverdue":
@@ -141,7 +143,7 @@ func replaceWorld(r *rand.Rand) (cluster.Snapshot, decision.Memory, decision.Pol
 }
 
 func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x int64) {
-	p.Drift, p.RepairConditions = x%2 == 0, []string{"KernelDeadlock"}
+	p.Drift, p.RepairConditions = x%2 == 0, cluster.RepairConditions{{Type: "KernelDeadlock", Status: cluster.StatusTrue}}
 	if x%5 < 2 {
 		p.MaxNodeAge = 30 * time.Minute
 	}

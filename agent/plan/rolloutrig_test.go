@@ -261,11 +261,7 @@ func (r *rig) judge(plan *decision.Plan) {
 		case decision.Uncordon:
 			marked--
 		case decision.Grow:
-			slack := 0
-			if r.storm != (storm{}) { // pods of two nodes may come to lie over three machines
-				slack = 2
-			}
-			if a.To > r.start+r.budget+slack {
+			if a.To > r.start+r.budget {
 				r.breaks("%d machines of %d with a budget of %d: %s", a.To, r.start, r.budget, a)
 			}
 			if a.To <= r.s.Groups[0].Target {
@@ -305,6 +301,10 @@ func (r *rig) play() {
 // verdict says what is wrong with a rollout that was played; empty: nothing is.
 func (r *rig) verdict() string {
 	ended, halted := r.left() == 0, len(r.halts) > 0
+	spare := 0 // after a blip pods of two nodes may lie over three machines; and spares that no agent used for most of an hour are idle
+	if r.storm != (storm{}) {
+		spare = 2
+	}
 	replaced := r.start - r.left()
 	switch {
 	case len(r.broken) > 0:
@@ -314,7 +314,7 @@ func (r *rig) verdict() string {
 	case r.bad.name == "" && !ended:
 		plan, _ := Decide(r.s, r.m, r.p)
 		return fmt.Sprintf("it does not end: %d of %d are left\n%s", r.left(), r.start, plan)
-	case r.bad.name == "" && r.started["b"] > r.start:
+	case r.bad.name == "" && r.started["b"] > r.start+spare:
 		return fmt.Sprintf("%d machines were started for %d", r.started["b"], r.start)
 	case r.bad.name != "" && !halted:
 		plan, _ := Decide(r.s, r.m, r.p)
@@ -338,8 +338,8 @@ func TestRolloutRig(t *testing.T) {
 		draw := rand.New(rand.NewPCG(seed, 5))
 		var x image
 		s := storm{blips: draw.IntN(2) == 0, throttle: draw.IntN(2) == 0, kills: draw.IntN(3) == 0, standby: draw.IntN(3) == 0}
-		if n%2 == 1 {
-			x = badImages[n/2%len(badImages)]
+		if seed%2 == 0 {
+			x = badImages[seed/2%uint64(len(badImages))]
 			s.kills = false // what was seen of the pods of a machine that is gone is lost with the memory
 		}
 		r := newRig(t, seed, x, s)

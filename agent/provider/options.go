@@ -35,6 +35,8 @@ func SetOption(o *cluster.Options, name, value string) error {
 		return set(&o.MaxNodeAge, value, duration)
 	case "repairafter":
 		return set(&o.RepairAfter, value, duration)
+	case "replacedraintime":
+		return set(&o.ReplaceDrainTime, value, duration)
 	case "disruptionbudgets":
 		list, err := schedule.Parse(value)
 		if err == nil {
@@ -44,7 +46,7 @@ func SetOption(o *cluster.Options, name, value string) error {
 	}
 	return errors.New("the option is not known; known are scaledownutilizationthreshold, scaledowngpuutilizationthreshold, " +
 		"scaledownunneededtime, scaledownunreadytime, maxnodeprovisiontime, maxnodestartuptime, ignoredaemonsetsutilization, " +
-		"drift, maxnodeage, repairafter, disruptionbudgets")
+		"drift, maxnodeage, repairafter, replacedraintime, disruptionbudgets")
 }
 
 func set[T any](to **T, value string, read func(string) (T, error)) error {

@@ -72,7 +72,7 @@ type Machine struct {
 
 // Machines describes the machines of a list of nodes: by group, those of no group last, by zone, by state and by name.
 // repair are the conditions that make a node sick.
-func Machines(s *cluster.Snapshot, list decision.Nodes, repair []string) []Machine {
+func Machines(s *cluster.Snapshot, list decision.Nodes, repair cluster.RepairConditions) []Machine {
 	nodes := make(map[cluster.NodeName]*cluster.Node, len(s.Nodes))
 	for _, n := range s.Nodes {
 		nodes[n.Name] = n
@@ -126,7 +126,7 @@ func rank(state string) int {
 }
 
 // stateOf is the state of the map that a row of the list stands for.
-func stateOf(r *decision.NodeRow, n *cluster.Node, repair []string) string {
+func stateOf(r *decision.NodeRow, n *cluster.Node, repair cluster.RepairConditions) string {
 	switch r.State {
 	case decision.NodeUpcoming:
 		return Upcoming
@@ -137,7 +137,7 @@ func stateOf(r *decision.NodeRow, n *cluster.Node, repair []string) string {
 	case decision.NodeNotReady, decision.NodeFailed:
 		return Sick
 	}
-	if n != nil && slices.ContainsFunc(repair, func(c string) bool { return !n.Conditions[c].IsZero() }) {
+	if n != nil && slices.ContainsFunc(repair, func(c cluster.RepairCondition) bool { return !c.Since(n).IsZero() }) {
 		return Sick
 	}
 	switch {

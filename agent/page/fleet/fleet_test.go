@@ -31,7 +31,7 @@ func TestStates(t *testing.T) {
 		{decision.NodeNotReady, drift, &cluster.Node{}, Sick}, {decision.NodeFailed, nil, nil, Sick},
 	} {
 		row := decision.NodeRow{State: c.is, Drift: c.drift}
-		if got := stateOf(&row, c.node, []string{"KernelDeadlock"}); got != c.want {
+		if got := stateOf(&row, c.node, cluster.RepairConditions{{Type: "KernelDeadlock"}}); got != c.want {
 			t.Errorf("%s with %d differences is %s, want %s", c.is, len(c.drift), got, c.want)
 		}
 	}

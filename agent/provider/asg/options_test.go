@@ -21,6 +21,7 @@ func TestOptionsByTags(t *testing.T) {
 		"drift":                            {"true", "maybe"},
 		"maxnodeage":                       {"720h", "30d"},
 		"repairafter":                      {"15m", "soon"},
+		"replacedraintime":                 {"1h", "late"},
 		"disruptionbudgets":                {"2 of drifted", "two"},
 	} {
 		o, warnings := parseOptions(tag(name, c.good))

@@ -19,7 +19,7 @@ func Clone(g cluster.NodeGroup) cluster.NodeGroup {
 	o.ScaleDownUnreadyTime, o.MaxNodeProvisionTime = clone(o.ScaleDownUnreadyTime), clone(o.MaxNodeProvisionTime)
 	o.MaxNodeStartupTime, o.ScaleDownGPUUtilization = clone(o.MaxNodeStartupTime), clone(o.ScaleDownGPUUtilization)
 	o.IgnoreDaemonSetsUtilization = clone(o.IgnoreDaemonSetsUtilization)
-	o.Drift, o.MaxNodeAge, o.RepairAfter, o.Budgets = clone(o.Drift), clone(o.MaxNodeAge), clone(o.RepairAfter), clone(o.Budgets)
+	o.Drift, o.MaxNodeAge, o.RepairAfter, o.ReplaceDrainTime, o.Budgets = clone(o.Drift), clone(o.MaxNodeAge), clone(o.RepairAfter), clone(o.ReplaceDrainTime), clone(o.Budgets)
 	if o.Budgets != nil {
 		*o.Budgets = slices.Clone(*o.Budgets)
 		for i := range *o.Budgets {

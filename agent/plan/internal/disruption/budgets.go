@@ -204,15 +204,16 @@ func (r *Round) sizeOf(k int) int {
 			most--
 		}
 	}
-	least := max(most-(g.gone-g.away), 0)
 	size, known := r.Memory.Sizes[r.Groups[k].ID]
-	switch {
-	case least == len(g.members): // nothing goes and nothing has come
+	switch going := g.gone - g.away; {
+	case going == 0 && most == len(g.members): // nothing goes and nothing has come
 		size = most
 	case !known:
-		size = least
+		size = max(most-going, 0)
+	default: // the pods of nodes that go may lie on twice as many machines for a time
+		size = max(size, most-2*going)
 	}
-	size = min(max(size, least), most)
+	size = min(size, most)
 	if g.gone > g.away || slices.ContainsFunc(g.members, func(i int) bool { return r.Reason(i).Rule != "" }) {
 		round.Set(&r.Next.Sizes, r.Groups[k].ID, size)
 	}

@@ -290,7 +290,8 @@ func TestSize(t *testing.T) {
 		"it has the pods of a node that goes":   {1, 0, 0, 1, 10, "of 10 nodes"},
 		"a node goes to room that was there":    {1, 0, 0, 0, 10, "of 10 nodes"},
 		"the same after a restart":              {1, 0, 0, 0, 0, "of 9 nodes"},
-		"the group has grown meanwhile":         {1, 0, 0, 10, 10, "of 19 nodes"},
+		"the group has grown meanwhile":         {1, 0, 0, 10, 10, "of 18 nodes"},
+		"pods of three lie over four":           {3, 0, 0, 4, 10, "of 10 nodes"},
 		"it has shrunk meanwhile":               {0, 1, 0, 0, 15, "of 10 nodes"},
 		"two go, two come, after many machines": {2, 1, 1, 2, 10, "of 10 nodes"},
 	} {

@@ -201,7 +201,28 @@ func (r *Round) evidence(n *round.Node, pod *cluster.Pod, key string, p *program
 	if t := pod.Troubles(); p.restarts >= loops && p.restarted > p.survived && r.restarted(pod, lately) {
 		return fmt.Sprintf("was started again %s, as most pods of its controller that have run for as long on machines of the source", times(t.Restarts))
 	}
+	if again := pod.Troubles().Restarts; again >= loops && r.unwell(n) {
+		return fmt.Sprintf("was started again %s, as most pods of the machine, of several controllers", times(again))
+	}
 	return ""
+}
+
+// unwell tells a machine of which most pods, of several programs, were started again and again a short time ago: a source may be bad in
+// one zone or for one kind of machine only.
+func (r *Round) unwell(n *round.Node) bool {
+	all, bad, programs := 0, 0, map[string]bool{}
+	for k := range n.Pods {
+		pod := &n.Pods[k]
+		key := r.key(pod)
+		if key == "" {
+			continue
+		}
+		if all++; pod.Troubles().Restarts >= loops && r.restarted(pod, lately) {
+			bad++
+			programs[key] = true
+		}
+	}
+	return len(programs) > 1 && bad*2 > all
 }
 
 func times(n int32) string {
@@ -229,8 +250,8 @@ func (r *Round) machine(n *round.Node, strange func(cluster.Taint) bool) string 
 		return "is not Ready since " + round.Stamp(since)
 	}
 	for _, c := range r.Policy.RepairConditions {
-		if since, is := n.Conditions[c]; is && r.Reached(since.Add(after)) {
-			return "has had the condition " + c + " since " + round.Stamp(since)
+		if since := c.Since(n.Node); !since.IsZero() && r.Reached(since.Add(after)) {
+			return "has had the condition " + c.Type + " since " + round.Stamp(since)
 		}
 	}
 	for _, t := range n.Taints {
@@ -295,6 +316,30 @@ func (r *Round) machines(x *rollout, g *round.Group, old []int) finding {
 		last.words += fmt.Sprintf("; %d in a row did not come", len(f.Missed))
 	}
 	return last
+}
+
+// Untried counts the programs with pods on a node of which no pod is on a machine of its group's present source: nodes with many of them go
+// first, so that a program that does not run there shows it early. It costs the pods of the node and, once a round, of these machines.
+func (r *Round) Untried(i int) int {
+	x := r.groups[r.Nodes[i].Group].rollout
+	if x == nil || !x.under || r.fresh(&r.Nodes[i]) {
+		return 0
+	}
+	if x.tried == nil {
+		x.tried = map[string]bool{"": true}
+		for _, k := range x.fresh {
+			for p := range r.Nodes[k].Pods {
+				x.tried[r.key(&r.Nodes[k].Pods[p])] = true
+			}
+		}
+	}
+	untried := map[string]bool{}
+	for p := range r.Nodes[i].Pods {
+		if key := r.key(&r.Nodes[i].Pods[p]); !x.tried[key] {
+			untried[key] = true
+		}
+	}
+	return len(untried)
 }
 
 // noteWorked notes the programs that are well on a node that is drained for the source: a pod that has no sibling is compared with

@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -35,6 +36,7 @@ type group struct {
 	drift       bool
 	requested   bool // somebody asked for a node of it to be replaced
 	age, repair time.Duration
+	repairs     bool             // sick nodes of it are replaced: after that time, or by a condition with its own
 	members     []int            // its nodes, by index of State.Nodes; see look
 	gone        int              // how many of them are disrupted
 	away        int              // how many of these are not Ready, and nobody removes them
@@ -51,7 +53,7 @@ type group struct {
 }
 
 // replaces tells whether some node of the group may be replaced.
-func (g *group) replaces() bool { return g.drift || g.age > 0 || g.repair > 0 || g.requested }
+func (g *group) replaces() bool { return g.drift || g.age > 0 || g.repairs || g.requested }
 
 // Reason is why a node is replaced. The zero value: it is not.
 type Reason struct {
@@ -78,6 +80,8 @@ func New(w *round.State) *Round {
 			g.drift = true
 		}
 		g.age, g.repair = round.OrElse(o.MaxNodeAge, w.Policy.MaxNodeAge), round.OrElse(o.RepairAfter, w.Policy.RepairAfter)
+		timed := func(c cluster.RepairCondition) bool { return c.After > 0 }
+		g.repairs = g.repair > 0 || o.RepairAfter == nil && slices.ContainsFunc(w.Policy.RepairConditions, timed)
 	}
 	return r
 }
@@ -122,7 +126,7 @@ func (r *Round) reason(n *round.Node) Reason {
 	if requested(n) {
 		return Reason{decision.RuleReplaceNode, cluster.ReasonRequested, "somebody asked for its replacement"}
 	}
-	if g.repair > 0 {
+	if g.repairs {
 		if why := r.sickness(n, g.repair); why != "" {
 			return Reason{decision.RuleSick, cluster.ReasonSick, why}
 		}
@@ -163,9 +167,12 @@ func expiry(n *round.Node, age time.Duration) time.Time {
 	return n.Created.Add(age - early).Truncate(time.Second)
 }
 
-// sickness says what has been wrong with a node for long enough; empty: nothing.
-func (r *Round) sickness(n *round.Node, after time.Duration) string {
-	overdue := func(what string, since time.Time) string {
+// sickness says what has been wrong with a node for long enough; empty: nothing. all is the time of what has none of its own; 0: never.
+func (r *Round) sickness(n *round.Node, all time.Duration) string {
+	overdue := func(what string, since time.Time, after time.Duration) string {
+		if after == 0 {
+			return ""
+		}
 		if due := since.Add(after); !r.Reached(due) {
 			r.WakeAt(due)
 			return ""
@@ -173,17 +180,22 @@ func (r *Round) sickness(n *round.Node, after time.Duration) string {
 		return fmt.Sprintf("it is sick: %s since %s", what, round.Stamp(since))
 	}
 	if unready(n) {
-		since := n.ReadySince
+		since, after := n.ReadySince, all
 		if since.IsZero() {
 			since = r.Next.Unready[n.Name]
 		}
-		if why := overdue("not Ready", since); why != "" {
+		for _, c := range r.Policy.RepairConditions {
+			if c.Type == "Ready" && c.Status == n.Ready {
+				after = c.After
+			}
+		}
+		if why := overdue("not Ready", since, after); why != "" {
 			return why
 		}
 	}
 	for _, c := range r.Policy.RepairConditions {
-		if since, is := n.Conditions[c]; is {
-			if why := overdue("condition "+c, since); why != "" {
+		if since := c.Since(n.Node); c.Type != "Ready" && !since.IsZero() {
+			if why := overdue("condition "+c.Type, since, cmp.Or(c.After, all)); why != "" {
 				return why
 			}
 		}
@@ -198,13 +210,13 @@ func unready(n *round.Node) bool {
 
 // sickNow tells whether something is wrong with a node, for however short a time.
 func (r *Round) sickNow(n *round.Node) bool {
-	return unready(n) || slices.ContainsFunc(r.Policy.RepairConditions, func(c string) bool { _, is := n.Conditions[c]; return is })
+	return unready(n) || slices.ContainsFunc(r.Policy.RepairConditions, func(c cluster.RepairCondition) bool { return !c.Since(n.Node).IsZero() })
 }
 
 // Breaker says why a node that is not Ready does not go for that where such nodes are replaced; empty: it may.
 func (r *Round) Breaker(i int) string {
 	n := &r.Nodes[i]
-	if g := &r.groups[n.Group]; g.repair > 0 && n.Ready != cluster.StatusTrue {
+	if g := &r.groups[n.Group]; g.repairs && n.Ready != cluster.StatusTrue {
 		return r.breaker(&r.Groups[n.Group], g)
 	}
 	return ""

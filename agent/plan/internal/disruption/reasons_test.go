@@ -19,10 +19,10 @@ func TestReason(t *testing.T) {
 		n.Ready, n.ReadySince = cluster.StatusFalse, w.s.Now.Add(-ago)
 	}
 	conditions := func(w *world, n *cluster.Node, ago ...time.Duration) {
-		w.p.RepairAfter, w.p.RepairConditions = time.Hour, []string{"Disk", "Kernel"}
+		w.p.RepairAfter, w.p.RepairConditions = time.Hour, cluster.RepairConditions{{Type: "Disk"}, {Type: "Kernel"}}
 		n.Conditions = map[string]time.Time{}
 		for i, d := range ago {
-			n.Conditions[w.p.RepairConditions[i]] = w.s.Now.Add(-d)
+			n.Conditions[w.p.RepairConditions[i].Type] = w.s.Now.Add(-d)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -62,7 +62,32 @@ func TestReason(t *testing.T) {
 		"not Ready, and starts": {func(w *world, n *cluster.Node) { unwell(w, n, 2*time.Hour); n.Created = w.s.Now }, "", "", 0},
 		"a condition":           {func(w *world, n *cluster.Node) { conditions(w, n, time.Hour) }, decision.RuleSick, "it is sick: condition Disk since 2026-01-05T07:00:00Z", 0},
 		"the second condition":  {func(w *world, n *cluster.Node) { conditions(w, n, time.Minute, time.Hour) }, decision.RuleSick, "it is sick: condition Kernel since 2026-01-05T07:00:00Z", 59 * time.Minute},
-		"a condition, not yet":  {func(w *world, n *cluster.Node) { conditions(w, n, time.Minute) }, "", "", 59 * time.Minute},
+		"a condition with its own time": {func(w *world, n *cluster.Node) {
+			conditions(w, n, time.Minute)
+			w.p.RepairAfter, w.p.RepairConditions[0].After = 0, time.Minute
+		}, decision.RuleSick, "it is sick: condition Disk since 2026-01-05T07:59:00Z", 0},
+		"with its own, longer time": {func(w *world, n *cluster.Node) {
+			conditions(w, n, time.Hour)
+			w.p.RepairConditions[0].After = 2 * time.Hour
+		}, "", "", time.Hour},
+		"one with its own time, and another one": {func(w *world, n *cluster.Node) {
+			conditions(w, n, time.Minute, 24*time.Hour)
+			w.p.RepairAfter, w.p.RepairConditions[0].After = 0, time.Hour
+		}, "", "", 59 * time.Minute},
+		"not Ready, with its own time": {func(w *world, n *cluster.Node) {
+			unwell(w, n, 10*time.Minute)
+			w.p.RepairAfter, w.p.RepairConditions = 0, cluster.RepairConditions{{Type: "Ready", Status: cluster.StatusFalse, After: 10 * time.Minute}}
+		}, decision.RuleSick, "it is sick: not Ready since 2026-01-05T07:50:00Z", 0},
+		"not known to be Ready, where only False has a time": {func(w *world, n *cluster.Node) {
+			unwell(w, n, time.Hour)
+			n.Ready = cluster.StatusUnknown
+			w.p.RepairAfter, w.p.RepairConditions = 0, cluster.RepairConditions{{Type: "Ready", Status: cluster.StatusFalse, After: 10 * time.Minute}}
+		}, "", "", 0},
+		"with its own time, of a group without repair": {func(w *world, n *cluster.Node) {
+			conditions(w, n, time.Hour)
+			w.p.RepairConditions[0].After, w.g().Options.RepairAfter = time.Minute, new(time.Duration(0))
+		}, "", "", 0},
+		"a condition, not yet":                              {func(w *world, n *cluster.Node) { conditions(w, n, time.Minute) }, "", "", 59 * time.Minute},
 		"a condition of one that is not Ready for a moment": {func(w *world, n *cluster.Node) { unwell(w, n, time.Minute); conditions(w, n, time.Hour) }, decision.RuleSick, "it is sick: condition Disk since 2026-01-05T07:00:00Z", 59 * time.Minute},
 		"a condition while it starts": {func(w *world, n *cluster.Node) {
 			conditions(w, n, time.Hour)
@@ -124,13 +149,13 @@ func TestIdleAndUnready(t *testing.T) {
 		"the others start":       {func(w *world) { w.s.Nodes[1].Created, w.s.Nodes[2].Created = w.s.Now, w.s.Now }, false},
 		"the others are leaders": {func(w *world) { w.s.Nodes[1].ControlPlane, w.s.Nodes[2].ControlPlane = true, true }, false},
 		"the others have a condition": {func(w *world) {
-			w.p.RepairConditions = []string{"Disk"}
+			w.p.RepairConditions = cluster.RepairConditions{{Type: "Disk"}}
 			for _, n := range w.s.Nodes[1:] {
 				n.Ready, n.Conditions = cluster.StatusTrue, map[string]time.Time{"Disk": w.s.Now}
 			}
 		}, true},
 		"the others have another condition": {func(w *world) {
-			w.p.RepairConditions = []string{"Disk"}
+			w.p.RepairConditions = cluster.RepairConditions{{Type: "Disk"}}
 			for _, n := range w.s.Nodes[1:] {
 				n.Ready, n.Conditions = cluster.StatusTrue, map[string]time.Time{"Kernel": w.s.Now}
 			}

@@ -30,6 +30,7 @@ type rollout struct {
 	wait    finding              // a pod on a machine of the source that is in trouble
 	came    cluster.NodeName     // a machine of the source that is Ready
 	drained cluster.NodeName     // a node of the group that is being drained
+	tried   map[string]bool      // the programs with pods on machines of the source; see Untried
 }
 
 // proven tells that the first machine of the source has proven it, or that nothing has to be proven.
@@ -164,7 +165,7 @@ func (r *Round) verdict(x *rollout, g *round.Group, old []int) {
 		return
 	}
 	bad, wait := r.pods(x)
-	x.wait = wait
+	x.wait = cmp.Or(wait, r.unchecked(x))
 	if x.halt.Why == "" && bad.words == "" && x.facts.Proven.IsZero() { // a machine that proves it counts more than another one that is late
 		r.prove(x)
 	}
@@ -288,10 +289,10 @@ func (r *Round) StaysForHalt(n *round.Node) string {
 	return ""
 }
 
-// Unproven says why the machine of a node that is drained is not ended yet; empty: nothing. Until the first machine of its
+// Unproven says why the machine of a node is not ended yet, whatever it goes for; empty: nothing. Until the first machine of its
 // group's present source has proven itself, it is the place to which the pods can go back.
 func (r *Round) Unproven(n *round.Node) string {
-	if x := r.groups[n.Group].rollout; x != nil && !r.fresh(n) {
+	if x := r.groups[n.Group].rollout; x != nil && x.halt.Why == "" && !r.fresh(n) {
 		return cmp.Or(x.trial.words, x.wait.words)
 	}
 	return ""
@@ -313,13 +314,61 @@ func (r *Round) waitsForSource(i int, why Reason) string {
 	case x.proven() && x.wait.words != "":
 		return x.wait.words
 	case x.proven():
-		return r.ramp(i, x)
+		return cmp.Or(r.checkpoint(i, x), r.ramp(i, x))
 	case g.taken:
 		return fmt.Sprintf("another node of the group goes first, for the first machine of source %s", x.digest)
 	case x.drained != "":
 		return fmt.Sprintf("node %s is being drained, and no machine of source %s has proven itself yet", x.drained, x.digest)
 	}
 	return cmp.Or(x.trial.words, x.wait.words)
+}
+
+// unchecked says which machine of the source lacks the condition by which somebody else tells that it is well.
+func (r *Round) unchecked(x *rollout) finding {
+	for _, i := range x.fresh {
+		n := &r.Nodes[i]
+		if _, well := n.Conditions[r.Policy.ReplaceHealthCondition]; !well && r.Policy.ReplaceHealthCondition != "" && n.State == round.StateReady {
+			return finding{n.Name, fmt.Sprintf("node %s, a machine of the source, has not the condition %s (AUTOSCALER_SCALING_REPLACE_HEALTH_CONDITION)", n.Name, r.Policy.ReplaceHealthCondition)}
+		}
+	}
+	return finding{}
+}
+
+// checkpoint says at which share of its group the rollout waits; empty: at none. The time of a checkpoint begins when the machine of the
+// source joined that made its share.
+func (r *Round) checkpoint(i int, x *rollout) string {
+	if len(r.Policy.ReplaceCheckpoints) == 0 {
+		return ""
+	}
+	r.count()
+	g := &r.groups[r.Nodes[i].Group]
+	old, stay := 0, 0
+	for _, k := range g.members {
+		if _, fresh := slices.BinarySearch(x.fresh, k); !fresh {
+			if old++; r.down[k] != going || k == i {
+				stay++
+			}
+		}
+	}
+	joined := make([]time.Time, len(x.fresh))
+	for k, f := range x.fresh {
+		joined[k] = r.Nodes[f].Created
+	}
+	slices.SortFunc(joined, time.Time.Compare)
+	for _, c := range r.Policy.ReplaceCheckpoints {
+		share := max(g.size*c.Percent/100, 1)
+		if stay > g.size-share {
+			return "" // the node is one of the share
+		}
+		if old > g.size-share || len(joined) == 0 {
+			return fmt.Sprintf("the rollout waits at %d%% of the group, and nodes of that share are on their way out", c.Percent)
+		}
+		if due := joined[min(share, len(joined))-1].Add(c.Wait); !r.Reached(due) {
+			r.WakeAt(due)
+			return fmt.Sprintf("the rollout waits at %d%% of the group until %s", c.Percent, round.Stamp(due))
+		}
+	}
+	return ""
 }
 
 // ramp says why a node waits although its source is proven: half as many nodes go at once as machines of the source have pods, and at

@@ -2,6 +2,7 @@ package disruption_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -94,7 +95,7 @@ func TestTrial(t *testing.T) {
 			x.Unschedulable, x.Taints = true, []cluster.Taint{{Key: "t", Effect: "NoSchedule"}}
 		}, decision.RolloutTrial},
 		"a condition": {func(w *world, x *cluster.Node) {
-			w.p.RepairConditions = []string{"KernelDeadlock"}
+			w.p.RepairConditions = cluster.RepairConditions{{Type: "KernelDeadlock"}}
 			x.Conditions = map[string]time.Time{"KernelDeadlock": w.s.Now.Add(-15 * time.Minute)}
 		}, "halted: node x, a machine of the source, has had the condition KernelDeadlock since 2026-01-05T07:45:00Z"},
 		"it is deleted":               {func(w *world, x *cluster.Node) { x.Deleting = true; w.crash(x) }, decision.RolloutTrial},
@@ -363,16 +364,16 @@ func TestFailedMachinesGo(t *testing.T) {
 	for _, n := range []cluster.NodeName{"a", "m"} {
 		i := d.ByName[n]
 		why := d.Reason(i)
-		if rule, words := d.Hold(i, why); why.Rule != decision.RuleSick || rule != "" || d.StaysForHalt(&d.Nodes[i]) != "" {
-			t.Errorf("node %s: [%s] %s, held by [%s] %s, kept: %s", n, why.Rule, why.Why, rule, words, d.StaysForHalt(&d.Nodes[i]))
+		if rule, words := d.Hold(i, why); why.Rule != decision.RuleSick || rule != "" || stays(d, i) != "" {
+			t.Errorf("node %s: [%s] %s, held by [%s] %s, kept: %s", n, why.Rule, why.Why, rule, words, stays(d, i))
 		}
 	}
-	if i := d.ByName["w-001"]; d.Reason(i).Rule != decision.RuleDrifted || d.StaysForHalt(&d.Nodes[i]) == "" {
-		t.Errorf("an old node: %v, kept: %q", d.Reason(i), d.StaysForHalt(&d.Nodes[i]))
+	if i := d.ByName["w-001"]; d.Reason(i).Rule != decision.RuleDrifted || stays(d, i) == "" {
+		t.Errorf("an old node: %v, kept: %q", d.Reason(i), stays(d, i))
 	}
 	w.p.Rollouts = cluster.RolloutOrders{"workers": {Resumed: w.g().Template.Source.Digest()}}
 	d = w.begin()
-	if why := d.Reason(d.ByName["m"]); why.Rule != "" || d.StaysForHalt(&d.Nodes[d.ByName["w-001"]]) != "" {
+	if why := d.Reason(d.ByName["m"]); why.Rule != "" || stays(d, d.ByName["w-001"]) != "" {
 		t.Errorf("resumed: %v", why)
 	}
 }
@@ -410,7 +411,18 @@ func TestHaltsAreKept(t *testing.T) {
 	}
 }
 
-// TestUnproven: the machine of an old node that is drained is not ended before the first machine of the new source has proven itself.
+// stays is by which rule a machine stays that nothing needs.
+func stays(d *disruption.Round, i int) string {
+	switch n := &d.Nodes[i]; {
+	case d.StaysForHalt(n) != "":
+		return decision.RuleHalted
+	case d.Unproven(n) != "":
+		return decision.RuleCanary
+	}
+	return ""
+}
+
+// TestUnproven: the machine of an old node that is drained or not needed is not ended before the first machine of the new source has proven itself.
 func TestUnproven(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world, x *cluster.Node)
@@ -426,8 +438,69 @@ func TestUnproven(t *testing.T) {
 		x := w.join(w.g(), "x", time.Hour, "new")
 		c.change(w, x)
 		d := w.begin()
-		if got := d.Unproven(&d.Nodes[0]); (got != "") != c.want || d.Unproven(&d.Nodes[d.ByName["x"]]) != "" {
-			t.Errorf("%s: %q, and of the first machine itself %q", name, got, d.Unproven(&d.Nodes[d.ByName["x"]]))
+		if got := stays(d, 0); (got == decision.RuleCanary) != c.want || !c.want && got != "" || stays(d, d.ByName["x"]) != "" {
+			t.Errorf("%s: %q, and of the first machine itself %q", name, got, stays(d, d.ByName["x"]))
 		}
+	}
+}
+
+// TestCheckpoints: at each share of the group no further node goes until its time is over, and those of the share go.
+func TestCheckpoints(t *testing.T) {
+	for name, c := range map[string]struct {
+		old, fresh, going int           // of twelve nodes; more: spare machines
+		ago               time.Duration // since when the third, the fourth and the sixth machine of the source are there
+		want              string        // "": no checkpoint keeps a further node
+	}{
+		"the share is not full":          {10, 2, 0, time.Minute, ""},
+		"the last of the share goes":     {10, 2, 1, time.Minute, "on their way out"},
+		"it is full":                     {9, 3, 0, time.Minute, "waits at 25% of the group until 2026-01-05T08:59:00Z"},
+		"and its time is over":           {9, 3, 0, time.Hour, ""},
+		"a spare machine has come early": {9, 4, 0, time.Minute, "waits at 25% of the group until 2026-01-05T08:59:00Z"},
+		"the next share is full":         {6, 6, 0, time.Hour, "waits at 50% of the group until 2026-01-05T09:00:00Z"},
+		"the times of both are over":     {6, 6, 0, 2 * time.Hour, ""},
+	} {
+		w := drifted(c.old)
+		w.p.ReplaceCheckpoints = cluster.Checkpoints{{Percent: 25, Wait: time.Hour}, {Percent: 50, Wait: 2 * time.Hour}}
+		w.m.Sources = []decision.SourceFacts{{Group: "workers", Source: w.g().Template.Source.Digest(), Proven: w.s.Now}}
+		w.m.Sizes = map[cluster.GroupID]int{"workers": 12}
+		for i := range c.fresh {
+			age := 10 * time.Hour
+			if i == 2 || i == 3 || i == 5 {
+				age = c.ago
+			}
+			if x := w.join(w.g(), cluster.NodeName("n"+strconv.Itoa(i)), age, "new"); i < 12-c.old {
+				put(x, w.s.Now.Add(-age))
+			}
+		}
+		for i := range c.going {
+			mark(w.s.Nodes[i])
+		}
+		d := w.begin()
+		at := d.ByName["w-004"]
+		_, got := d.Hold(at, d.Reason(at))
+		if c.want == "" && strings.Contains(got, "% of the group") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestHealthCondition: a machine of the source has to have a condition that somebody else writes before another node goes, and its own
+// pods prove nothing without it.
+func TestHealthCondition(t *testing.T) {
+	w := drifted(3)
+	w.p.ReplaceSettleTime, w.p.ReplaceHealthCondition = time.Minute, "example.net/Checked"
+	x := w.join(w.g(), "x", time.Hour, "new")
+	w.well(x)
+	d := w.begin()
+	if rule, got := d.Hold(0, d.Reason(0)); rule != decision.RuleCanary || !strings.Contains(got, "node x, a machine of the source, has not the condition example.net/Checked") || stays(d, 0) != decision.RuleCanary {
+		t.Errorf("without the condition: [%s] %s, stays by %q", rule, got, stays(d, 0))
+	}
+	if len(d.Next.Sources) != 1 || !d.Next.Sources[0].Proven.IsZero() {
+		t.Errorf("without the condition it is proven: %+v", d.Next.Sources)
+	}
+	x.Conditions = map[string]time.Time{"example.net/Checked": w.s.Now}
+	d = w.begin()
+	if rule, got := d.Hold(0, d.Reason(0)); rule != "" || d.Next.Sources[0].Proven.IsZero() {
+		t.Errorf("with the condition: [%s] %s, %+v", rule, got, d.Next.Sources)
 	}
 }

@@ -53,7 +53,7 @@ func TestCandidates(t *testing.T) {
 		{"of a larger group", func(w *world) { w.p.BalanceSimilarNodeGroups = true; w.group("pool2", "d", "e", "f", "g", "h") }, "d e a f b g c h", 0},
 		{"of a larger group that is not balanced", func(w *world) { w.group("pool2", "d", "e", "f", "g", "h") }, "a b c d e f g h", 0},
 		{"replaced for a reason that counts more", func(w *world) {
-			w.p.RepairAfter, w.p.RepairConditions = time.Minute, []string{"Disk"}
+			w.p.RepairAfter, w.p.RepairConditions = time.Minute, cluster.RepairConditions{{Type: "Disk"}}
 			w.node("a").Conditions = map[string]time.Time{"Disk": w.s.Now.Add(-time.Hour)}
 			w.replace("b")
 		}, "b a c", 0},

@@ -63,6 +63,9 @@ var ownChecks = []check{
 		}
 		return ""
 	}},
+	{rule: decision.RuleCanary, keeps: func(w *Planner, c *Candidate) string {
+		return unasked(c, func() string { return w.Disruption.Unproven(&w.Nodes[c.Node]) })
+	}},
 }
 
 var inUse = check{rule: decision.RuleInUse, holds: "no pod that is to come counts on it", keeps: func(w *Planner, c *Candidate) string {

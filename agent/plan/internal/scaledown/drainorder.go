@@ -50,7 +50,7 @@ func (w *Planner) patience(c *round.DrainPlan) time.Duration {
 func (w *Planner) deadline(n *round.Node, c *round.DrainPlan, first time.Time) time.Time {
 	patience := w.Policy.DelayAfterTaint + w.patience(c)
 	if disruption.Replaces(markedBy(n.Node)) {
-		patience += max(w.Policy.ReplaceDrainTime-w.Policy.MaxPodEvictionTime, 0)
+		patience += max(round.OrElse(w.Groups[n.Group].Options.ReplaceDrainTime, w.Policy.ReplaceDrainTime)-w.Policy.MaxPodEvictionTime, 0)
 	}
 	return round.Later(markTime(n.Node, w.Now), first).Add(patience)
 }

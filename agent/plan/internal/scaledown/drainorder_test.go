@@ -52,6 +52,10 @@ func TestDeadline(t *testing.T) {
 		{"seen earlier", func(*world) {}, time.Hour, 5*time.Second + 30*time.Second + 2*time.Minute},
 		{"in two steps", func(w *world) { w.p.DrainPriority = twoSteps }, time.Minute, 5*time.Second + 20*time.Second + 2*time.Minute + time.Minute + 2*time.Minute},
 		{"replaced", func(w *world) { w.markedBy("a", decision.RuleSick) }, time.Minute, 5*time.Second + 30*time.Second + 15*time.Minute},
+		{"replaced, of a group with its own time", func(w *world) {
+			w.markedBy("a", decision.RuleSick)
+			w.s.Groups[0].Options.ReplaceDrainTime = new(time.Hour)
+		}, time.Minute, 5*time.Second + 30*time.Second + time.Hour},
 		{"replaced, with less time for that", func(w *world) { w.markedBy("a", decision.RuleSick); w.p.ReplaceDrainTime = time.Minute }, time.Minute, 5*time.Second + 30*time.Second + 2*time.Minute},
 	} {
 		w := drained()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/disruption"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -288,7 +287,7 @@ func (w *Planner) terminate(n *round.Node, g *round.Group, c *round.DrainPlan, a
 		w.Held("node", string(n.Name), decision.RuleDraining, "%s", why)
 		return
 	}
-	if why := w.Disruption.Unproven(n); why != "" && disruption.Replaces(markedBy(n.Node)) {
+	if why := w.Disruption.Unproven(n); why != "" && !Requested(n.Node) && markedBy(n.Node) != decision.RuleInterrupted {
 		w.removals.add(c)
 		w.Held("node", string(n.Name), decision.RuleCanary, "drained, and its machine waits: %s", why)
 		return

@@ -263,7 +263,14 @@ func TestDrain(t *testing.T) {
 		{"a busy cloud", func(w *world) { empty(w); w.s.Groups[0].Busy = "an update" }, "U27 drained, and its machine waits: an update", "a"},
 		{"drifted, and the first machine is not proven", func(w *world) { empty(w); byRule(w, decision.RuleDrifted); w.drift("a") },
 			"D30 drained, and its machine waits: the pods on node c, the first machine of the source, have to be Ready until 2026-01-05T08:01:00Z", "a"},
-		{"not needed, and the first machine is not proven", func(w *world) { empty(w); w.drift("a") }, ends, "a"},
+		{"not needed, and the first machine is not proven", func(w *world) { empty(w); w.drift("a") },
+			"D30 drained, and its machine waits: the pods on node c, the first machine of the source, have to be Ready until 2026-01-05T08:01:00Z", "a"},
+		{"asked for, and the first machine is not proven", func(w *world) {
+			empty(w)
+			w.drift("a")
+			byRule(w, decision.RuleRequested)
+			w.node("a").Annotations[cluster.AnnotationRequested] = "true"
+		}, ends, "a"},
 		{"its machine ends", func(w *world) { w.instance("a").Phase = cluster.PhaseDeleting }, "D14 marked, and its instance is on its way out or not known", "a"},
 		{"of no group", func(w *world) { w.node("a").ProviderID = "elsewhere" }, "D14 marked, and its instance is on its way out or not known", "a"},
 		{"interrupted", func(w *world) {

@@ -27,6 +27,7 @@ type Candidate struct {
 	why       disruption.Reason // why it is replaced; zero: it is not
 	heldBy    decision.Refusal  // what holds back its replacement
 	turn      int               // among the nodes that are replaced; see turnOf
+	untried   int               // how many programs on it have no pod on a machine of the source that it is replaced for
 	completes int               // 1: pods on it run to their end, so that it cannot go yet
 
 	drains round.DrainPlan
@@ -202,6 +203,9 @@ func (w *Planner) candidates() []Candidate {
 		}
 		plan := w.podsToDrain(n)
 		c.nonEmpty, c.completes, c.turn = min(plan.Movable, 1), min(len(plan.Completing), 1), c.turnOf()
+		if c.replaced() {
+			c.untried = w.Disruption.Untried(i)
+		}
 		c.since = w.Memory.Unneeded[n.Name]
 		if c.since.IsZero() { // after the others, also those whose timer began in this moment: time alone changes no order
 			c.since, c.waits = w.Now, 1
@@ -220,7 +224,7 @@ func (w *Planner) candidates() []Candidate {
 // compareCandidates orders the candidates: the node that is removed first comes first. Those with pods that run to their end cannot go
 // yet, and keep no other from going.
 func compareCandidates(a, b Candidate) int {
-	return cmp.Or(boolInt(b.requested)-boolInt(a.requested), a.turn-b.turn, a.completes-b.completes, a.nonEmpty-b.nonEmpty, a.below-b.below, a.waits-b.waits, a.looked-b.looked,
+	return cmp.Or(boolInt(b.requested)-boolInt(a.requested), a.turn-b.turn, a.completes-b.completes, a.nonEmpty-b.nonEmpty, b.untried-a.untried, a.below-b.below, a.waits-b.waits, a.looked-b.looked,
 		a.since.Compare(b.since), cmp.Compare(a.util, b.util), a.Node-b.Node)
 }
 
