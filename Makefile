@@ -102,6 +102,7 @@ outage: ## the API server stands still for three minutes and every Node is Unkno
 	cd test && AUTOSCALER_TEST_PAUSE=$${AUTOSCALER_TEST_PAUSE:-3m} $(GO) test -count=1 -v -timeout 40m -run TestReaperOutage ./suite/services
 
 demo: ## the main job on this machine: a real control plane, an emulated cloud (PROVIDER, default asg), 300 pods, and back to nothing
+	@echo "make demo takes about two minutes; where nothing is built, two idle cores build for ten minutes before"
 	cd test && $(GO) run ./cmd/demo --provider $(PROVIDER) $(DEMO_FLAGS)
 
 e2e-openstack: ## providers nova and magnum against real Keystone, Placement, Glance, Nova, Neutron, Cinder and Magnum from Debian's packages (installs them, as root; 13 minutes on two idle cores, and 4 to install)

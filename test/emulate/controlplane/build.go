@@ -50,10 +50,10 @@ func build(ctx context.Context, p pins, dir string, packages, programs []string,
 	return nil
 }
 
-// guess is from a measurement: 3.5 minutes of wall time on two idle cores with an
-// empty build cache, a quarter of a minute with a full one.
+// guess is from a measurement: a quarter of an hour of processor time with an empty build cache,
+// half a minute with a full one.
 func guess() string {
-	minutes := max(1, 8/max(1, runtime.NumCPU()))
+	minutes := max(1, 15/max(1, runtime.NumCPU()))
 	return fmt.Sprintf("about %d minutes on %d cores", minutes, runtime.NumCPU())
 }
 

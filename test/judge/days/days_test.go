@@ -68,9 +68,10 @@ func policy(t *testing.T, settings ...string) decision.Policy {
 func scalers(t *testing.T) []Scaler {
 	out := []Scaler{ClusterAutoscaler("Cluster Autoscaler's rules"), Ours("this agent", policy(t), false)}
 	if *with == "" {
-		out = append(out,
-			Ours("consolidation `off`", policy(t, "AUTOSCALER_SCALING_CONSOLIDATE=off"), false),
-			Ours("`AUTOSCALER_PRICES=typed`", policy(t), true))
+		out = append(out, Ours("consolidation `off`", policy(t, "AUTOSCALER_SCALING_CONSOLIDATE=off"), false))
+		if *count > 1 { // one day holds no bar of its own
+			out = append(out, Ours("`AUTOSCALER_PRICES=typed`", policy(t), true))
+		}
 	}
 	for settings := range strings.SplitSeq(*with, ";") {
 		if settings != "" {
