@@ -203,19 +203,28 @@ func (f *faults) of(a *Agent, life int, r *http.Request) (out wire.Fault) {
 }
 
 // changesCloud reads the action of a request to AWS, whose body can be read again.
-func (w *World) changesCloud(r *http.Request) bool {
+func (w *World) changesCloud(r *http.Request) bool { return w.change(r) != "" }
+
+// change is what a request to AWS changes; empty: nothing.
+func (w *World) change(r *http.Request) string {
 	if r.GetBody == nil {
-		return false
+		return ""
 	}
 	body, err := r.GetBody()
 	if err != nil {
-		return false
+		return ""
 	}
 	defer body.Close()
 	head := make([]byte, 64)
 	n, _ := body.Read(head)
 	text := string(head[:n])
-	return strings.Contains(text, "SetDesired") || strings.Contains(text, "TerminateInstance")
+	switch {
+	case strings.Contains(text, "SetDesired"):
+		return "purchases"
+	case strings.Contains(text, "TerminateInstance"):
+		return "terminations"
+	}
+	return ""
 }
 
 func (f *faults) arm(x Fault) {

@@ -80,8 +80,8 @@ func (j *judge) request(a *Agent, r *http.Request) {
 	what := ""
 	switch {
 	case toCloud(r):
-		if j.world.changesCloud(r) {
-			what = "cloud"
+		if w := j.world.change(r); w != "" {
+			what = w
 		}
 	case r.Method != http.MethodGet:
 		parts := strings.Split(r.URL.Path, "/")
@@ -274,14 +274,13 @@ func (j *judge) settled() {
 	}
 	j.mu.Lock()
 	var late []string
-	for _, what := range []string{"cloud", "nodes", "eviction"} {
-		if at, ok := j.wrote[what]; ok && time.Since(at) < 20*time.Minute {
-			late = append(late, what)
-		}
+	// Machines may go for hours: the agent waits with a consolidation until it is worth it (rule D21).
+	if at, ok := j.wrote["purchases"]; ok && time.Since(at) < 20*time.Minute {
+		late = append(late, "purchases")
 	}
 	j.mu.Unlock()
 	if len(late) > 0 {
-		j.violation("an agent still changes %s, %s after the last fault", strings.Join(late, ", "), j.quiet())
+		j.violation("an agent still makes %s, %s after the last fault", strings.Join(late, ", "), j.quiet())
 	}
 }
 
