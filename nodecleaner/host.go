@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/internal/bootid"
 )
 
 // Host holds the identities of a machine other than the name of its Node.
@@ -33,7 +35,7 @@ func (h Host) is(n *corev1.Node) bool {
 func ThisHost() Host {
 	h := Host{
 		MachineID:  firstLine("/etc/machine-id", "/var/lib/dbus/machine-id"), // the kubelet's own order (cadvisor)
-		BootID:     firstLine("/proc/sys/kernel/random/boot_id"),
+		BootID:     bootid.Read(),
 		SystemUUID: firstLine("/sys/class/dmi/id/product_uuid"), // root's alone on most systems
 	}
 	list, err := net.InterfaceAddrs()

@@ -29,6 +29,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/bootid"
 )
 
 // Config is everything that an operator may set, each part declared beside the code
@@ -249,12 +250,12 @@ const LockFile = "lock"
 // Instance tells agents of one name apart, and is the same after a restart of the process: it is made of the boot of this machine and
 // of LockFile. A copied configuration, disk or state directory does not carry it to another machine. Empty: either cannot be read.
 func (c Config) Instance() string {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	st, none := os.Stat(filepath.Join(c.StateDir, LockFile))
-	if err != nil || none != nil {
+	boot := bootid.Read()
+	st, err := os.Stat(filepath.Join(c.StateDir, LockFile))
+	if boot == "" || err != nil {
 		return ""
 	}
 	file, _ := st.Sys().(*syscall.Stat_t)
-	sum := sha256.Sum256(fmt.Appendf(boot, " %d %d", file.Dev, file.Ino))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d", boot, file.Dev, file.Ino))
 	return hex.EncodeToString(sum[:4])
 }
