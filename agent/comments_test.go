@@ -27,7 +27,7 @@ var foreign = map[string]string{
 	"Cluster Autoscaler":                             `PodLongTerminatingExtraThreshold UnremovableReason IncreaseSize DeleteNodes`,
 	"Kueue and Cluster Autoscaler":                   `ProvisioningRequests`,
 	"Cluster API":                                    `MachineSets ClusterClass`,
-	"systemd":                                        `MemoryHigh WatchdogSec RestartPreventExitStatus StateDirectory`,
+	"systemd":                                        `MemoryHigh WatchdogSec RestartPreventExitStatus StateDirectory ProcSubset`,
 	"X.509 and PKCS #10":                             `CertificationRequest CertificationRequestInfo SubjectPublicKeyInfo`,
 	"names and units of the world":                   `OpenAPI EventBridge PyYAML kOps macOS kB`,
 }
