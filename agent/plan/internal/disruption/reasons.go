@@ -45,7 +45,7 @@ type group struct {
 	fresh       map[uintptr]bool // by source: see Round.fresh
 	compared    bool
 	differences map[cluster.InstanceID][]cluster.Difference // see Round.Differences
-	rollout     *rollout
+	rollout     rollout
 	taken       bool     // a node of it goes in this round for a source that is not proven
 	wait        int      // how many nodes without room for their pods want a spare machine
 	waiting     []int    // those for which one is coming, has come, or is ordered

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -26,6 +25,7 @@ type rollout struct {
 	facts   decision.SourceFacts // what was seen of the source
 	halt    decision.Halt        // why no node is replaced; without Why: the rollout goes on
 	fresh   []int                // the nodes of the source, by index of State.Nodes
+	old     []int                // those of other sources
 	trial   finding              // the machine that has still to prove the source, and what it lacks
 	wait    finding              // a pod on a machine of the source that is in trouble
 	came    cluster.NodeName     // a machine of the source that is Ready
@@ -47,49 +47,42 @@ func (r *Round) Judge() {
 	}
 	r.look()
 	if r.Snapshot.Stale != "" {
-		r.Next.Consolidation, r.Next.Sources, r.Next.Sizes = r.Memory.Consolidation, r.Memory.Sources, r.Memory.Sizes
-		r.keepHalts()
-		return
-	}
-	for i := range r.groups {
-		if r.groups[i].replaces() {
-			r.judge(i)
+		r.Next.Consolidation, r.Next.Sizes = r.Memory.Consolidation, r.Memory.Sizes
+	} else {
+		for i := range r.groups {
+			if r.groups[i].replaces() {
+				r.judge(i)
+			}
 		}
+		r.carryConsolidation()
 	}
-	r.keepHalts()
-	r.carryConsolidation()
+	r.keepUnjudged()
 }
 
-// keepHalts keeps the halts and the facts of groups that this round does not judge, because nothing is replaced in them, the cloud does not tell
-// them, or their source is not known now.
-func (r *Round) keepHalts() {
+// keepUnjudged keeps the halts and the facts of groups that this round does not judge, because nothing is replaced in them, the cloud does
+// not tell them, or their source is not known now.
+func (r *Round) keepUnjudged() {
 	judged := func(id cluster.GroupID) bool {
 		g, is := r.ByID[id]
-		return is && r.groups[g].rollout != nil && r.groups[g].rollout.digest != ""
+		return is && r.groups[g].rollout.digest != ""
 	}
-	for _, list := range [][]decision.Halt{r.Memory.Halts, r.Policy.Halts} {
-		for _, h := range list {
-			if !judged(h.Group) && !slices.ContainsFunc(r.Next.Halts, func(x decision.Halt) bool { return x.Group == h.Group }) {
-				r.Next.Halts = append(r.Next.Halts, h)
-			}
+	for _, h := range slices.Concat(r.Memory.Halts, r.Policy.Halts) {
+		if !judged(h.Group) && !slices.ContainsFunc(r.Next.Halts, func(x decision.Halt) bool { return x.Group == h.Group }) {
+			r.Next.Halts = append(r.Next.Halts, h)
 		}
 	}
-	if r.Snapshot.Stale == "" {
-		for _, f := range r.Memory.Sources {
-			if !judged(f.Group) {
-				r.Next.Sources = append(r.Next.Sources, f)
-			}
+	for _, f := range r.Memory.Sources {
+		if !judged(f.Group) {
+			r.Next.Sources = append(r.Next.Sources, f)
 		}
 	}
-	slices.SortFunc(r.Next.Halts, func(a, b decision.Halt) int { return strings.Compare(string(a.Group), string(b.Group)) })
-	slices.SortFunc(r.Next.Sources, func(a, b decision.SourceFacts) int { return strings.Compare(string(a.Group), string(b.Group)) })
+	slices.SortFunc(r.Next.Halts, func(a, b decision.Halt) int { return cmp.Compare(a.Group, b.Group) })
+	slices.SortFunc(r.Next.Sources, func(a, b decision.SourceFacts) int { return cmp.Compare(a.Group, b.Group) })
 }
 
 // judge judges the rollout of one group.
 func (r *Round) judge(i int) {
-	g, own := &r.Groups[i], &r.groups[i]
-	x := &rollout{}
-	own.rollout = x
+	g, x := &r.Groups[i], &r.groups[i].rollout
 	if rule, words := r.suspended(i); rule != "" {
 		r.Held("group", string(g.ID), rule, "no node is replaced because it is drifted or expired: %s", words)
 	}
@@ -97,11 +90,11 @@ func (r *Round) judge(i int) {
 		return
 	}
 	x.digest = g.Template.Source.Digest()
-	old := r.recall(x, i)
+	r.recall(x, i)
 	if r.Policy.Rollouts[g.ID].Resumed == x.digest {
 		x.facts.Proven, x.halt = cmp.Or(x.facts.Proven, r.Now), decision.Halt{}
 	} else if r.Unhealthy == "" {
-		r.verdict(x, g, old)
+		r.verdict(x, g)
 	}
 	if x.under {
 		r.Next.Sources = append(r.Next.Sources, x.facts)
@@ -114,22 +107,17 @@ func (r *Round) judge(i int) {
 		x.digest, round.Stamp(x.halt.At), x.halt.Why, g.ID)
 }
 
-// recall sorts the nodes of a group by whether they are of its present source, and brings the facts of the source up to date. It
-// returns the nodes of other sources.
-func (r *Round) recall(x *rollout, g int) (old []int) {
+// recall sorts the nodes of a group by whether they are of its present source, and brings the facts of the source up to date.
+func (r *Round) recall(x *rollout, g int) {
 	id := r.Groups[g].ID
 	x.facts = decision.SourceFacts{Group: id, Source: x.digest}
-	known := false
-	for _, f := range r.Memory.Sources {
-		if f.Group == id && f.Source == x.digest {
-			x.facts, known = f, true
-		}
+	known := slices.IndexFunc(r.Memory.Sources, func(f decision.SourceFacts) bool { return f.Group == id && f.Source == x.digest })
+	if known >= 0 {
+		x.facts = r.Memory.Sources[known]
 	}
-	for _, list := range [][]decision.Halt{r.Policy.Halts, r.Memory.Halts} {
-		for _, h := range list {
-			if h.Group == id && h.Source == x.digest {
-				x.halt = h
-			}
+	for _, h := range slices.Concat(r.Policy.Halts, r.Memory.Halts) {
+		if h.Group == id && h.Source == x.digest {
+			x.halt = h
 		}
 	}
 	for _, i := range r.groups[g].members {
@@ -143,24 +131,23 @@ func (r *Round) recall(x *rollout, g int) (old []int) {
 				x.came = cmp.Or(x.came, n.Name)
 			}
 		case len(n.Instance.Source) > 0:
-			if old = append(old, i); n.State == round.StateMarked {
-				r.noteWorked(&x.facts, n)
+			if x.old = append(x.old, i); n.State == round.StateMarked {
+				r.noteWorked(&x.facts, i)
 			}
 		}
 	}
 	switch f := &x.facts; {
-	case len(old) > 0:
+	case len(x.old) > 0:
 		x.under, f.Ended = true, time.Time{}
-	case known || x.halt.Why != "":
+	case known >= 0 || x.halt.Why != "":
 		f.Ended = cmp.Or(f.Ended, r.Now)
 		x.under = x.halt.Why != "" || !r.Reached(f.Ended.Add(watchFor))
 	}
-	return old
 }
 
 // verdict halts the rollout where a machine of the source shows that it should be, ends a halt of which the evidence is gone, and
 // finds the machine that proves the source.
-func (r *Round) verdict(x *rollout, g *round.Group, old []int) {
+func (r *Round) verdict(x *rollout, g *round.Group) {
 	if !x.under {
 		return
 	}
@@ -169,7 +156,7 @@ func (r *Round) verdict(x *rollout, g *round.Group, old []int) {
 	if x.halt.Why == "" && bad.words == "" && x.facts.Proven.IsZero() { // a machine that proves it counts more than another one that is late
 		r.prove(x)
 	}
-	if late := r.machines(x, g, old); bad.words == "" {
+	if late := r.machines(x, g); bad.words == "" {
 		bad = late
 	}
 	switch {
@@ -265,18 +252,13 @@ func (r *Round) working(n *round.Node) []*cluster.Pod {
 	return out
 }
 
+// Halted says why the rollout of a group's present source is halted; empty: it is not.
+func (r *Round) Halted(g int) string { return r.groups[g].rollout.halt.Why }
+
 // failed says why a machine of a group's present source goes, because the rollout is halted; empty: it does not.
 func (r *Round) failed(n *round.Node) string {
-	if x := r.groups[n.Group].rollout; x != nil && r.fresh(n) {
-		return x.halt.Why
-	}
-	return ""
-}
-
-// Halted says why the rollout of a group's present source is halted; empty: it is not.
-func (r *Round) Halted(g int) string {
-	if x := r.groups[g].rollout; x != nil {
-		return x.halt.Why
+	if halted := r.Halted(n.Group); halted != "" && r.fresh(n) {
+		return halted
 	}
 	return ""
 }
@@ -292,7 +274,7 @@ func (r *Round) StaysForHalt(n *round.Node) string {
 // Unproven says why the machine of a node is not ended yet, whatever it goes for; empty: nothing. Until the first machine of its
 // group's present source has proven itself, it is the place to which the pods can go back.
 func (r *Round) Unproven(n *round.Node) string {
-	if x := r.groups[n.Group].rollout; x != nil && x.halt.Why == "" && !r.fresh(n) {
+	if x := &r.groups[n.Group].rollout; x.halt.Why == "" && !r.fresh(n) {
 		return cmp.Or(x.trial.words, x.wait.words)
 	}
 	return ""
@@ -303,9 +285,9 @@ func (r *Round) Unproven(n *round.Node) string {
 func (r *Round) waitsForSource(i int, why Reason) string {
 	n := &r.Nodes[i]
 	g := &r.groups[n.Group]
-	x := g.rollout
+	x := &g.rollout
 	switch {
-	case x == nil || r.failed(n) != "":
+	case r.failed(n) != "":
 		return ""
 	case x.halt.Why != "":
 		return fmt.Sprintf("the rollout of source %s of its group is halted [%s]", x.digest, decision.RuleHalted)
@@ -314,7 +296,7 @@ func (r *Round) waitsForSource(i int, why Reason) string {
 	case x.proven() && x.wait.words != "":
 		return x.wait.words
 	case x.proven():
-		return cmp.Or(r.checkpoint(i, x), r.ramp(i, x))
+		return r.pace(i, x)
 	case g.taken:
 		return fmt.Sprintf("another node of the group goes first, for the first machine of source %s", x.digest)
 	case x.drained != "":
@@ -334,58 +316,43 @@ func (r *Round) unchecked(x *rollout) finding {
 	return finding{}
 }
 
-// checkpoint says at which share of its group the rollout waits; empty: at none. The time of a checkpoint begins when the machine of the
-// source joined that made its share.
-func (r *Round) checkpoint(i int, x *rollout) string {
-	if len(r.Policy.ReplaceCheckpoints) == 0 {
-		return ""
-	}
+// pace says why a node waits although its source is proven; empty: it need not. At a checkpoint the rollout waits for a time that begins
+// when the machine of the source joined that made the share. And half as many nodes go at once as machines of the source have pods, and at
+// least one, so that a fault that shows on few of them meets few.
+func (r *Round) pace(i int, x *rollout) string {
 	r.count()
 	g := &r.groups[r.Nodes[i].Group]
-	old, stay := 0, 0
+	old, now, used := 0, 0, 0 // nodes of other sources, those of them that go beside this one, and machines of the source with pods
 	for _, k := range g.members {
-		if _, fresh := slices.BinarySearch(x.fresh, k); !fresh {
-			if old++; r.down[k] != going || k == i {
-				stay++
+		switch _, fresh := slices.BinarySearch(x.fresh, k); {
+		case fresh && r.Nodes[k].State == round.StateReady && len(r.working(&r.Nodes[k])) > 0:
+			used++
+		case !fresh:
+			if old++; k != i && r.down[k] == going {
+				now++
 			}
 		}
 	}
-	joined := make([]time.Time, len(x.fresh))
-	for k, f := range x.fresh {
-		joined[k] = r.Nodes[f].Created
-	}
-	slices.SortFunc(joined, time.Time.Compare)
 	for _, c := range r.Policy.ReplaceCheckpoints {
 		share := max(g.size*c.Percent/100, 1)
-		if stay > g.size-share {
-			return "" // the node is one of the share
+		if old-now > g.size-share {
+			break // the node is one of the share
 		}
-		if old > g.size-share || len(joined) == 0 {
+		if old > g.size-share || len(x.fresh) == 0 {
 			return fmt.Sprintf("the rollout waits at %d%% of the group, and nodes of that share are on their way out", c.Percent)
 		}
+		joined := make([]time.Time, len(x.fresh))
+		for k, f := range x.fresh {
+			joined[k] = r.Nodes[f].Created
+		}
+		slices.SortFunc(joined, time.Time.Compare)
 		if due := joined[min(share, len(joined))-1].Add(c.Wait); !r.Reached(due) {
 			r.WakeAt(due)
 			return fmt.Sprintf("the rollout waits at %d%% of the group until %s", c.Percent, round.Stamp(due))
 		}
 	}
-	return ""
-}
-
-// ramp says why a node waits although its source is proven: half as many nodes go at once as machines of the source have pods, and at
-// least one, so that a fault that shows on few of them meets few. Empty: it need not wait.
-func (r *Round) ramp(i int, x *rollout) string {
-	r.count()
-	most, now := 0, 0
-	for _, k := range r.groups[r.Nodes[i].Group].members {
-		switch _, fresh := slices.BinarySearch(x.fresh, k); {
-		case fresh && r.Nodes[k].State == round.StateReady && len(r.working(&r.Nodes[k])) > 0:
-			most++
-		case !fresh && k != i && r.down[k] == going:
-			now++
-		}
-	}
-	if now < max((most+1)/2, 1) {
+	if now < max((used+1)/2, 1) {
 		return ""
 	}
-	return fmt.Sprintf("half as many nodes go at once as machines of source %s have pods: %d of %d", x.digest, now, most)
+	return fmt.Sprintf("half as many nodes go at once as machines of source %s have pods: %d of %d", x.digest, now, used)
 }

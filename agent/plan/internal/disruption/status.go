@@ -57,7 +57,7 @@ func (r *Round) Tell() {
 	}
 	r.keepToReplace()
 	for i := range r.groups {
-		if r.groups[i].rollout != nil {
+		if r.groups[i].replaces() {
 			r.count() // also where no node was asked for: it remembers sizes
 			r.Plan.Rollouts = append(r.Plan.Rollouts, r.tell(i))
 		}
@@ -66,7 +66,7 @@ func (r *Round) Tell() {
 
 func (r *Round) tell(i int) decision.Rollout {
 	g, own := &r.Groups[i], &r.groups[i]
-	x := own.rollout
+	x := &own.rollout
 	out := decision.Rollout{Group: g.ID, Source: x.digest}
 	for k := range g.Instances {
 		if g.Instances[k].Member {
@@ -135,7 +135,7 @@ func (r *Round) tellState(i int, out *decision.Rollout) {
 
 // holds tells whether a row holds for a group, in words.
 func (r *Round) holds(row *decision.RolloutRow, i int, out *decision.Rollout, closed string) (words string, since time.Time, holds bool) {
-	x := r.groups[i].rollout
+	x := &r.groups[i].rollout
 	rule, suspended := r.suspended(i)
 	switch row.Evidence {
 	case decision.EvidenceFails:
