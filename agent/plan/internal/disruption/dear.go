@@ -59,8 +59,8 @@ func (r *Round) arrived(c *decision.Consolidation) (n int) {
 
 // dueOf is when the machines of a consolidation are no longer waited for.
 func (r *Round) dueOf(c *decision.Consolidation) time.Time {
-	o := cluster.Options{}
-	if g, ok := r.ByID[c.Group]; ok {
+	var o cluster.Options
+	if g, known := r.ByID[c.Group]; known {
 		o = r.Groups[g].Options
 	}
 	return c.Ordered.Add(r.startTime(&o))
@@ -95,16 +95,16 @@ func (r *Round) carryConsolidation() {
 // come in their time, or the cloud has refused them, the node is left alone for a while.
 func (r *Round) continues(c *decision.Consolidation, i int) bool {
 	n := &r.Nodes[i]
-	if n.Group >= 0 {
+	if n.Instance != nil {
 		if _, told := r.Next.Deleted[n.Instance.ID]; told {
 			return false
 		}
 	}
-	why := ""
+	why, due := "", r.dueOf(c)
 	if pod, _ := r.YoungPod(n); pod != "" {
 		why = "pod " + string(pod) + " has come to it meanwhile"
-	} else if r.Reached(r.dueOf(c)) {
-		why = "its time was over at " + round.Stamp(r.dueOf(c))
+	} else if r.Reached(due) {
+		why = "its time was over at " + round.Stamp(due)
 	} else if r.arrived(c) < c.Machines {
 		for _, b := range r.Next.Backoff {
 			if b.Group == c.Group && b.Last.After(c.Ordered) {
@@ -113,7 +113,7 @@ func (r *Round) continues(c *decision.Consolidation, i int) bool {
 		}
 	}
 	if why == "" || n.State == round.StateMarked { // a drain has its own end
-		return !r.Reached(r.dueOf(c))
+		return !r.Reached(due)
 	}
 	r.GiveUp(n.Name)
 	r.Held("node", string(n.Name), decision.RuleConsolidate, "its replacement is given up: %s", why)

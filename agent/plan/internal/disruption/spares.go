@@ -180,8 +180,3 @@ func (r *Round) GiveUp(name cluster.NodeName) { round.Set(&r.Next.GivenUp, name,
 // Forces tells that the drain of a node that is replaced is not waited for beyond its time. Then a budget that allows no
 // disruption does not keep such a node from being cordoned; what else blocks its drain does.
 func (r *Round) Forces() bool { return r.Policy.ReplaceDrainOverdue == "force" }
-
-// Forced ends a machine with the pods that are left on it, because its drain did not end in its time.
-func (r *Round) Forced(pods int, deadline time.Time) decision.Terminate {
-	return decision.Terminate{Forced: true, Rule: decision.RuleForced, Why: fmt.Sprintf("%s did not leave by %s, and end with the machine (AUTOSCALER_SCALING_REPLACE_DRAIN_OVERDUE=force)", round.Pods(pods), round.Stamp(deadline))}
-}

@@ -150,20 +150,15 @@ func (r *Round) holds(row *decision.RolloutRow, i int, out *decision.Rollout, cl
 	case decision.EvidenceClosed:
 		return closed, since, closed != ""
 	case decision.EvidenceUnproven:
-		out.Trial = x.trial.node
-		return cmp.Or(x.trial.words, r.unprovenWords(x)), since, !x.proven()
+		out.Trial, words = x.trial.node, fmt.Sprintf("no machine of source %s has come yet", x.digest)
+		if x.came != "" {
+			words = fmt.Sprintf("node %s, a machine of source %s, is Ready, and no pod on it has proven the source yet", x.came, x.digest)
+		}
+		return cmp.Or(x.trial.words, words), since, !x.proven()
 	case decision.EvidenceTrouble:
 		return x.wait.words, since, x.wait.words != ""
 	}
 	return "", since, true
-}
-
-// unprovenWords say of a source that nothing has proven yet, and of which no machine has still to show something, what there is of it.
-func (r *Round) unprovenWords(x *rollout) string {
-	if x.came != "" {
-		return fmt.Sprintf("node %s, a machine of source %s, is Ready, and no pod on it has proven the source yet", x.came, x.digest)
-	}
-	return fmt.Sprintf("no machine of source %s has come yet", x.digest)
 }
 
 // closed says that no disruption budget lets a node of the group go now, for none of the reasons for which nodes are to be
@@ -174,16 +169,14 @@ func (r *Round) closed(i int, out *decision.Rollout) string {
 		if out.By[reason] == 0 && (len(out.By) > 0 || reason != cluster.ReasonDrifted) {
 			continue
 		}
-		group, all := r.budgets(i, reason)
 		var next time.Time
 		why := ""
-		for k, list := range []cluster.DisruptionBudgets{group, all} {
-			smallest, opens, any, fault := r.smallest(list, reason, []int{r.groups[i].size, r.size}[k])
+		for _, l := range r.limits(i, reason) {
 			switch {
-			case fault != "":
-				why = "a disruption budget cannot be read: " + fault
-			case any && (smallest == nil || smallest.Nodes == 0):
-				why, next = fmt.Sprintf("no disruption budget lets a node go now because it is %s", reason), round.Later(next, opens)
+			case l.fault != "":
+				why = "a disruption budget cannot be read: " + l.fault
+			case l.any && (l.smallest == nil || l.smallest.Nodes == 0):
+				why, next = fmt.Sprintf("no disruption budget lets a node go now because it is %s", reason), round.Later(next, l.next)
 			}
 		}
 		if why == "" {

@@ -271,7 +271,8 @@ func (w *Planner) drain(i int) {
 		w.Held("node", string(n.Name), decision.RuleCompletion, "marked, and waits: %s", completionWords(c.Completing))
 		return
 	case w.Reached(deadline): // takeBack leaves it so where the drain is forced
-		w.terminate(n, g, &c, w.Disruption.Forced(c.Movable+c.Terminating, deadline))
+		why := fmt.Sprintf("%s did not leave by %s, and end with the machine (AUTOSCALER_SCALING_REPLACE_DRAIN_OVERDUE=force)", round.Pods(c.Movable+c.Terminating), round.Stamp(deadline))
+		w.terminate(n, g, &c, decision.Terminate{Forced: true, Rule: decision.RuleForced, Why: why})
 		return
 	}
 	w.removals.add(&c)
