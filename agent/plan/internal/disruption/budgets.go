@@ -69,7 +69,7 @@ func (r *Round) Full(i int, reason string) string {
 
 // limit is the budget that counts now of a group's list or of the cluster's: of those that hold, the smallest.
 type limit struct {
-	of       *tally
+	of       *nodeCounts
 	any      bool                      // one concerns the reason
 	smallest *cluster.DisruptionBudget // nil: none holds, and no node goes
 	next     time.Time                 // when it no longer holds or, where none does, when the next one does
@@ -83,10 +83,10 @@ func (r *Round) limits(g int, reason string) [2]limit {
 	if own := r.Groups[g].Options.Budgets; own != nil && slices.ContainsFunc(*own, concerns) {
 		list = *own
 	}
-	return [2]limit{r.limit(list, reason, &r.groups[g].tally), r.limit(r.Policy.DisruptionBudgets, reason, &r.all)}
+	return [2]limit{r.limit(list, reason, &r.groups[g].nodeCounts), r.limit(r.Policy.DisruptionBudgets, reason, &r.all)}
 }
 
-func (r *Round) limit(list cluster.DisruptionBudgets, reason string, of *tally) limit {
+func (r *Round) limit(list cluster.DisruptionBudgets, reason string, of *nodeCounts) limit {
 	l := limit{of: of}
 	var opens time.Time
 	for i := range list {
@@ -150,8 +150,8 @@ const (
 	going                       // it is on its way out, or goes in this round, or waits for a spare machine
 )
 
-// tally counts the nodes of a group, or of all groups.
-type tally struct {
+// nodeCounts counts the nodes of a group, or of all groups.
+type nodeCounts struct {
 	name  string
 	nodes int
 	size  int // without those that are there for a replacement alone; see sizeOf

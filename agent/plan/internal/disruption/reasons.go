@@ -19,16 +19,16 @@ type Round struct {
 	// NotBought is the consolidation that the last round ordered, of which the cloud did not take the order; nil: there is none.
 	NotBought *decision.Consolidation
 
-	groups  []group  // by index of State.Groups
-	all     tally    // of all groups
-	reasons []reason // by index of State.Nodes
+	groups  []group    // by index of State.Groups
+	all     nodeCounts // of all groups
+	reasons []reason   // by index of State.Nodes
 	windows map[window]openness
 	down    []disruption // by index of State.Nodes; nil: see count
 }
 
 // group is a node group, as far as its nodes are replaced.
 type group struct {
-	tally
+	nodeCounts
 	drift       bool
 	requested   bool // somebody asked for a node of it to be replaced
 	age, repair time.Duration
@@ -218,7 +218,7 @@ func (r *Round) Breaker(i int) string {
 // add-on that all of them run.
 func (r *Round) breaker(g *group) string {
 	r.count()
-	for _, of := range []*tally{&g.tally, &r.all} {
+	for _, of := range []*nodeCounts{&g.nodeCounts, &r.all} {
 		if of.sick > 1 && of.sick*100 > r.Policy.RepairMaxSick*of.nodes {
 			return fmt.Sprintf("%d of %d nodes of %s are sick, more than %d%%: the cause is rather something that they share", of.sick, of.nodes, of.name, r.Policy.RepairMaxSick)
 		}
