@@ -24,12 +24,16 @@ var controlPlane6 = []string{"fd00:90::10", "fd00:90::11", "fd00:90::12"}
 // TestDualStack: a cluster of both IP versions, in both orders. The API server and its Service have an address of the first version;
 // leader, further leader and worker register both in that order, and their kubelets serve at both with certificates of the cluster.
 func TestDualStack(t *testing.T) {
-	for families, networks := range map[string][]string{
-		"ipv4,ipv6": {"--pod-subnet", "10.244.0.0/16,fd00:10:244::/56", "--service-subnet", "10.96.0.0/16,fd00:10:96::/112"},
-		"ipv6,ipv4": {"--pod-subnet", "fd00:10:244::/56,10.244.0.0/16", "--service-subnet", "fd00:10:96::/112,10.96.0.0/16"},
+	// No name has a comma: it separates the options of an overlay, which lies below the test's directory.
+	for name, networks := range map[string][]string{
+		"IPv4 first": {"--pod-subnet", "10.244.0.0/16,fd00:10:244::/56", "--service-subnet", "10.96.0.0/16,fd00:10:96::/112"},
+		"IPv6 first": {"--pod-subnet", "fd00:10:244::/56,10.244.0.0/16", "--service-subnet", "fd00:10:96::/112,10.96.0.0/16"},
 	} {
-		t.Run(families, func(t *testing.T) {
-			r := newRig(t)
+		t.Run(name, func(t *testing.T) {
+			r, families := newRig(t), "ipv4,ipv6"
+			if strings.Contains(name, "6") {
+				families = "ipv6,ipv4"
+			}
 			r.networks, r.families, r.six = networks, families, map[string]string{}
 			for n, address := range controlPlane {
 				r.six[address] = controlPlane6[n]
