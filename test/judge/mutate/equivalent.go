@@ -62,8 +62,8 @@ var Equivalent = map[string]map[string]string{
 		`nodestart.go WordsUntil: always !c.until.Equal(until)`:           "the same words once more: it only costs time",
 		`nodestart.go Lasting: never !slices.ContainsFunc(taints, named)`: "a copy of the same taints",
 	},
-	"agent/plan/internal/contents": {
-		`contents.go Of: never len(of)+len(w.Memory.MissingByMachine) == 0`: "without reservations no pod counts on a machine: it only saves time",
+	"agent/plan/internal/purchase": {
+		`reservedpods.go contentsOf: never len(of)+len(w.Memory.MissingByMachine) == 0`: "without reservations no pod counts on a machine: it only saves time",
 	},
 	"agent/plan/internal/daemons": {
 		`daemons.go Collect: always *p == (place{})`:   "the place of a class is found again: it only costs time",

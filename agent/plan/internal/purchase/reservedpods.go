@@ -1,6 +1,4 @@
-// Package contents reads from the Memory which waiting pods count on which upcoming machine: Of(round.State). Layer 1, pure. It
-// refuses to say whether they have room there.
-package contents
+package purchase
 
 import (
 	"cmp"
@@ -10,44 +8,44 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// Run are pods of one class.
-type Run struct{ Class, N int }
+// podRun are pods of one class.
+type podRun struct{ Class, N int }
 
-// Content is the pods of one upcoming machine that still wait.
-type Content struct {
+// content is the pods of one upcoming machine that still wait.
+type content struct {
 	Group, Machine int
-	Pods           []Run
+	Pods           []podRun
 	Node           int // of the round, where some of its pods run already; -1: none do
 }
 
 // machineNumber is an upcoming machine as the Memory names it.
 type machineNumber struct{ group, machine int }
 
-// list gathers contents.
-type list struct {
-	all []Content
+// contentList gathers contents.
+type contentList struct {
+	all []content
 	w   *round.State
 	at  map[machineNumber]int
 }
 
-func (l *list) add(m machineNumber, class, n int) {
+func (l *contentList) add(m machineNumber, class, n int) {
 	i, known := l.at[m]
 	if !known {
 		i = len(l.all)
 		l.at[m] = i
-		l.all = append(l.all, Content{Group: m.group, Machine: m.machine, Node: -1})
+		l.all = append(l.all, content{Group: m.group, Machine: m.machine, Node: -1})
 	}
 	c := &l.all[i]
 	if last := len(c.Pods) - 1; last >= 0 && c.Pods[last].Class == class {
 		c.Pods[last].N += n
 	} else {
-		c.Pods = append(c.Pods, Run{class, n})
+		c.Pods = append(c.Pods, podRun{class, n})
 	}
 }
 
-// Of are the contents of the Memory, by group and machine. It costs the reservations, the pods that wait
-// and the pods of nodes that are upcoming or have just become Ready.
-func Of(w *round.State) []Content {
+// contentsOf reads from the Memory which waiting pods count on which upcoming machine, by group and machine, whether they have room there or
+// not. It costs the reservations, the pods that wait and the pods of nodes that are upcoming or have just become Ready.
+func contentsOf(w *round.State) []content {
 	of := make(map[cluster.PodKey]machineNumber)
 	for _, r := range w.Memory.Reservations {
 		if g, known := w.ByID[r.Group]; known && r.Machine > 0 {
@@ -59,7 +57,7 @@ func Of(w *round.State) []Content {
 	if len(of)+len(w.Memory.MissingByMachine) == 0 {
 		return nil
 	}
-	l := list{w: w, at: make(map[machineNumber]int)}
+	l := contentList{w: w, at: make(map[machineNumber]int)}
 	missing := missingByOwner(w)
 	for i := range w.Demands {
 		k := &w.Demands[i]
@@ -78,7 +76,7 @@ func Of(w *round.State) []Content {
 	}
 	l.findNodes(of)
 	out := l.all
-	slices.SortFunc(out, func(a, b Content) int {
+	slices.SortFunc(out, func(a, b content) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Machine, b.Machine))
 	})
 	return out
@@ -102,7 +100,7 @@ func missingByOwner(w *round.State) map[cluster.UID][]missingPods {
 }
 
 // addMissing adds at most so many pods of a class, and takes them off the list.
-func (l *list) addMissing(from []missingPods, class, most int) {
+func (l *contentList) addMissing(from []missingPods, class, most int) {
 	for i := range from {
 		if n := min(from[i].n, most); n > 0 {
 			l.add(from[i].machineNumber, class, n)
@@ -113,7 +111,7 @@ func (l *list) addMissing(from []missingPods, class, most int) {
 }
 
 // findNodes finds the nodes where some pods of a content run already.
-func (l *list) findNodes(of map[cluster.PodKey]machineNumber) {
+func (l *contentList) findNodes(of map[cluster.PodKey]machineNumber) {
 	w := l.w
 	for _, i := range w.NewNodes() {
 		for p := range w.Nodes[i].Pods {

@@ -1,7 +1,4 @@
-// Package incoming has machines that a group would get, and what pods would take of them: New, then Place. Consolidation tries
-// with it whether pods fit on such machines beside the nodes that stay. Small and apart: scale-down asks it. It refuses to buy, and
-// to choose which pods come first.
-package incoming
+package scaledown
 
 import (
 	"slices"
@@ -11,8 +8,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// Machines are machines of one group that are not there yet.
-type Machines struct {
+// incoming are machines of one group that are not there yet, and what pods would take of them. Consolidation tries with it whether pods fit
+// on such machines beside the nodes that stay.
+type incoming struct {
 	w     *round.State
 	st    *fit.State // nil: no pod is constrained
 	shape *fit.NodeInfo
@@ -20,9 +18,9 @@ type Machines struct {
 	nodes []int // of the state
 }
 
-// New adds n machines of a group to a state, which the caller takes back with all that is placed on them.
-func New(w *round.State, st *fit.State, g *round.Group, n int) *Machines {
-	m := &Machines{w: w, st: st}
+// newIncoming adds n machines of a group to a state, which the caller takes back with all that is placed on them.
+func newIncoming(w *round.State, st *fit.State, g *round.Group, n int) *incoming {
+	m := &incoming{w: w, st: st}
 	for range n {
 		empty, shape := w.Template(g)
 		m.shape, m.rooms = shape, append(m.rooms, slices.Clone(empty))
@@ -33,8 +31,8 @@ func New(w *round.State, st *fit.State, g *round.Group, n int) *Machines {
 	return m
 }
 
-// Place places up to n pods of a class, and returns how many are left.
-func (m *Machines) Place(class, n int) (left int) {
+// place places up to n pods of a class, and returns how many are left.
+func (m *incoming) place(class, n int) (left int) {
 	c, size := &m.w.Snapshot.Classes[class], m.w.Dimensions.Class(class)
 	constrained := m.st != nil && m.st.Constrained(class)
 	if m.shape == nil || !fit.Passes(c, m.shape) || m.st.UnknownDomain(class, m.shape) != "" {
@@ -52,7 +50,7 @@ func (m *Machines) Place(class, n int) (left int) {
 }
 
 // constrained places up to n pods of a constrained class on a node, and returns how many.
-func (m *Machines) constrained(class, n, node int) (placed int) {
+func (m *incoming) constrained(class, n, node int) (placed int) {
 	for ; placed < n && m.st.Passes(class, node); placed++ {
 		m.st.Put(class, node, 1)
 	}
