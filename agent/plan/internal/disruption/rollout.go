@@ -264,7 +264,8 @@ func (r *Round) failed(n *round.Node) string {
 }
 
 // StaysForHalt says why a machine of another source stays although nothing needs it: the rollout of its group is halted; empty: it need not.
-func (r *Round) StaysForHalt(n *round.Node) string {
+func (r *Round) StaysForHalt(i int) string {
+	n := &r.Nodes[i]
 	if halted := r.Halted(n.Group); halted != "" && !r.fresh(n) {
 		return "it stays while the rollout of its group is halted: " + halted
 	}
@@ -273,7 +274,8 @@ func (r *Round) StaysForHalt(n *round.Node) string {
 
 // Unproven says why the machine of a node is not ended yet, whatever it goes for; empty: nothing. Until the first machine of its
 // group's present source has proven itself, it is the place to which the pods can go back.
-func (r *Round) Unproven(n *round.Node) string {
+func (r *Round) Unproven(i int) string {
+	n := &r.Nodes[i]
 	if x := &r.groups[n.Group].rollout; x.halt.Why == "" && !r.fresh(n) {
 		return cmp.Or(x.trial.words, x.wait.words)
 	}

@@ -413,10 +413,10 @@ func TestHaltsAreKept(t *testing.T) {
 
 // stays is by which rule a machine stays that nothing needs.
 func stays(d *disruption.Round, i int) string {
-	switch n := &d.Nodes[i]; {
-	case d.StaysForHalt(n) != "":
+	switch {
+	case d.StaysForHalt(i) != "":
 		return decision.RuleHalted
-	case d.Unproven(n) != "":
+	case d.Unproven(i) != "":
 		return decision.RuleCanary
 	}
 	return ""

@@ -288,7 +288,7 @@ func (w *Planner) terminate(n *round.Node, g *round.Group, c *round.DrainPlan, a
 		w.Held("node", string(n.Name), decision.RuleDraining, "%s", why)
 		return
 	}
-	if why := w.Disruption.Unproven(n); why != "" && !Requested(n.Node) && markedBy(n.Node) != decision.RuleInterrupted {
+	if why := w.Disruption.Unproven(w.ByName[n.Name]); why != "" && !Requested(n.Node) && markedBy(n.Node) != decision.RuleInterrupted {
 		w.removals.add(c)
 		w.Held("node", string(n.Name), decision.RuleCanary, "drained, and its machine waits: %s", why)
 		return
