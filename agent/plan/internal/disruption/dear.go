@@ -130,9 +130,15 @@ func (r *Round) waitsForMachines(name cluster.NodeName) string {
 	return "the machines were ordered at " + round.Stamp(c.Ordered) + " and are not Ready yet"
 }
 
-// Consolidate notes a consolidation whose machines the caller has asked for.
+// Consolidate orders the machines of a consolidation. Its nodes go when these are Ready.
 func (r *Round) Consolidate(c *decision.Consolidation) {
 	next := *c
 	next.Nodes, next.Ordered, next.Bought = slices.Sorted(slices.Values(c.Nodes)), r.Now, false
 	r.Next.Consolidation = &next
+	r.WakeAt(r.Now.Add(time.Second))
+	if c.Machines > 0 {
+		g := &r.Groups[r.ByID[c.Group]]
+		g.Grow += c.Machines
+		r.buy(g, decision.RuleConsolidate, c.Words())
+	}
 }

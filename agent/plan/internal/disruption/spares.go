@@ -160,15 +160,20 @@ func (r *Round) Grow() {
 		if len(names) == 0 {
 			continue
 		}
-		g.Bought, r.Grew = true, true
 		slices.Sort(names)
 		why := "in place of " + strings.Join(names, ", ")
 		if len(names) == 1 {
 			why += ": " + r.Reason(r.ByName[cluster.NodeName(names[0])]).Why
 		}
-		r.WakeAt(r.Now.Add(time.Second))
-		r.Act(decision.Grow{Group: g.ID, From: g.CorrectedTarget, To: g.Size + g.Grow, Rule: decision.RuleReplace, Why: why})
+		r.buy(g, decision.RuleReplace, why)
 	}
+}
+
+// buy asks for the machines that are ordered of a group.
+func (r *Round) buy(g *round.Group, rule, why string) {
+	g.Bought, r.Grew = true, true
+	r.WakeAt(r.Now.Add(time.Second))
+	r.Act(decision.Grow{Group: g.ID, From: g.CorrectedTarget, To: g.Size + g.Grow, Rule: rule, Why: why})
 }
 
 // GivenUp tells a node that is left alone for a while.
