@@ -1,4 +1,4 @@
-package patience_test
+package scaleup
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/patience"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/purchase"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
@@ -43,7 +42,7 @@ func (h *held) decide() (wait time.Duration, pods, machines int) {
 	w.Gather()
 	p := purchase.New(w)
 	a := p.Solve()
-	for _, x := range patience.Hold(p, a) {
+	for _, x := range holdLittleFilled(p, a) {
 		pods += x.Pods
 	}
 	if wake := w.Plan.Wake; pods > 0 {
@@ -52,9 +51,9 @@ func (h *held) decide() (wait time.Duration, pods, machines int) {
 	return wait, pods, a.Bought()
 }
 
-// TestHold: for how long a machine is held, worked out by hand: the share that stays empty of two minutes, less what its pods have
+// TestHoldLittleFilled: for how long a machine is held, worked out by hand: the share that stays empty of two minutes, less what its pods have
 // waited, by the number of pods.
-func TestHold(t *testing.T) {
+func TestHoldLittleFilled(t *testing.T) {
 	const s = time.Second
 	for name, c := range map[string]struct {
 		round          func() *held
