@@ -7,7 +7,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/disruption"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
@@ -20,20 +19,14 @@ type check struct {
 	rule  string
 	holds string // what explain says where it holds; empty: nothing
 	keeps func(w *Planner, c *Candidate) (why string)
-	idle  func(r *disruption.Round, node int) (why string)  // in place of keeps, for a node that nobody asked to go
 	rules func(w *Planner, c *Candidate) (rule, why string) // in place of keeps, for a check by several rules
 }
 
 func (k *check) ask(w *Planner, c *Candidate) (rule, why string) {
-	switch {
-	case k.rules != nil:
+	if k.rules != nil {
 		return k.rules(w, c)
-	case k.keeps != nil:
-		why = k.keeps(w, c)
-	case !c.asked():
-		why = k.idle(w.Disruption, c.Node)
 	}
-	if why != "" {
+	if why = k.keeps(w, c); why != "" {
 		rule = k.rule
 	}
 	return rule, why
@@ -58,15 +51,21 @@ var ownChecks = []check{
 		return when(n.Unschedulable && !n.Facts.CordonedByUs, "cordoned by somebody else")
 	}},
 	inUse,
-	{rule: decision.RuleHalted, idle: (*disruption.Round).StaysForHalt},
-	{rule: decision.RuleInUse, idle: (*disruption.Round).StaysFor},
+	{rule: decision.RuleHalted, keeps: func(w *Planner, c *Candidate) string {
+		return unasked(c, func() string { return w.Disruption.StaysForHalt(&w.Nodes[c.Node]) })
+	}},
+	{rule: decision.RuleInUse, keeps: func(w *Planner, c *Candidate) string {
+		return unasked(c, func() string { return w.Disruption.StaysFor(c.Node) })
+	}},
 	{rule: decision.RuleBusy, holds: "it is used little enough", keeps: func(w *Planner, c *Candidate) string {
 		if limit := w.Threshold(&w.Nodes[c.Node]); !c.Unready && c.util > limit && !c.asked() {
 			return w.cache.busyWords(c.util, limit)
 		}
 		return ""
 	}},
-	{rule: decision.RuleCanary, idle: (*disruption.Round).Unproven},
+	{rule: decision.RuleCanary, keeps: func(w *Planner, c *Candidate) string {
+		return unasked(c, func() string { return w.Disruption.Unproven(&w.Nodes[c.Node]) })
+	}},
 }
 
 var inUse = check{rule: decision.RuleInUse, holds: "no pod that is to come counts on it", keeps: func(w *Planner, c *Candidate) string {
@@ -118,7 +117,9 @@ var roundChecks = []check{
 		}
 		return rule, why
 	}},
-	{rule: decision.RuleBreaker, idle: (*disruption.Round).Breaker},
+	{rule: decision.RuleBreaker, keeps: func(w *Planner, c *Candidate) string {
+		return unasked(c, func() string { return w.Disruption.Breaker(c.Node) })
+	}},
 	{rule: decision.RuleDisruption, keeps: func(w *Planner, c *Candidate) string {
 		if c.replaced() { // heldBack has asked
 			return ""
@@ -137,6 +138,14 @@ var batch = check{rule: decision.RuleBatch, keeps: func(w *Planner, c *Candidate
 	}
 	return ""
 }}
+
+// unasked is why a node stays that nobody asked to go.
+func unasked(c *Candidate, why func() string) string {
+	if c.asked() {
+		return ""
+	}
+	return why()
+}
 
 func atMinimum(g *round.Group) string {
 	if g.CorrectedTarget-g.Removing <= g.Min {

@@ -3,13 +3,15 @@ package scaledown
 import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/consolidation"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/incoming"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
 // Consolidate looks for nodes that fewer or cheaper machines can replace.
 func (w *Planner) Consolidate() {
-	w.looks = round.ConsolidationSteps.Budget()
+	w.looks = budget.Consolidation.Budget()
 	consolidation.New(w.State, w.Disruption, w).Decide()
 	w.tellConsolidation()
 }
@@ -93,7 +95,7 @@ func (w *Planner) podsFit(from []int, to *round.Group, machines int) (used map[i
 	for _, i := range from {
 		w.Nodes[i].Removing = true
 	}
-	m := newIncoming(w.State, st, to, machines)
+	m := incoming.New(w.State, st, to, machines)
 	for _, first := range []bool{true, false} { // constrained pods have fewer nodes to choose from
 		for _, i := range from {
 			for _, l := range w.DrainPlanOf(&w.Nodes[i]).Classes {
@@ -114,11 +116,11 @@ func (w *Planner) podsFit(from []int, to *round.Group, machines int) (used map[i
 }
 
 // fitsAlso tells whether pods of a class on a node have room on the others or on new machines, and takes it.
-func (w *Planner) fitsAlso(t *relocationConstraints, from int, l round.ClassCount, m *incoming, a *tentative) bool {
+func (w *Planner) fitsAlso(t *relocationConstraints, from int, l round.ClassCount, m *incoming.Machines, a *tentative) bool {
 	for l.N > 0 {
 		before := l.N
 		l.N = w.relocateClass(t, from, l, a)
-		l.N = int32(m.place(int(l.Class), int(l.N)))
+		l.N = int32(m.Place(int(l.Class), int(l.N)))
 		if l.N == before {
 			return false
 		}

@@ -271,8 +271,7 @@ func (w *Planner) drain(i int) {
 		w.Held("node", string(n.Name), decision.RuleCompletion, "marked, and waits: %s", completionWords(c.Completing))
 		return
 	case w.Reached(deadline): // takeBack leaves it so where the drain is forced
-		why := fmt.Sprintf("%s did not leave by %s, and end with the machine (AUTOSCALER_SCALING_REPLACE_DRAIN_OVERDUE=force)", round.Pods(c.Movable+c.Terminating), round.Stamp(deadline))
-		w.terminate(n, g, &c, decision.Terminate{Forced: true, Rule: decision.RuleForced, Why: why})
+		w.terminate(n, g, &c, w.Disruption.Forced(c.Movable+c.Terminating, deadline))
 		return
 	}
 	w.removals.add(&c)
@@ -288,7 +287,7 @@ func (w *Planner) terminate(n *round.Node, g *round.Group, c *round.DrainPlan, a
 		w.Held("node", string(n.Name), decision.RuleDraining, "%s", why)
 		return
 	}
-	if why := w.Disruption.Unproven(w.ByName[n.Name]); why != "" && !Requested(n.Node) && markedBy(n.Node) != decision.RuleInterrupted {
+	if why := w.Disruption.Unproven(n); why != "" && !Requested(n.Node) && markedBy(n.Node) != decision.RuleInterrupted {
 		w.removals.add(c)
 		w.Held("node", string(n.Name), decision.RuleCanary, "drained, and its machine waits: %s", why)
 		return

@@ -2,12 +2,12 @@ package scaledown
 
 import (
 	"fmt"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
@@ -157,7 +157,7 @@ func TestLooksOfARound(t *testing.T) {
 			t.Fatalf("%s stays", name)
 		}
 	}
-	if spent := round.RelocationSteps.Budget() - w.looks; spent > full+3*movers {
+	if spent := budget.Relocation.Budget() - w.looks; spent > full+3*movers {
 		t.Errorf("%d looks", spent)
 	}
 }

@@ -94,8 +94,11 @@ func (w *Planner) CanRelocate(from int, loads []round.ClassCount) bool {
 
 // judgeRelocation tries a relocation, and says why the pods are not moved so.
 func (w *Planner) judgeRelocation(from int, loads []round.ClassCount, keepDomains bool) (tentative, relocation) {
+	if len(loads) > 0 && w.spent() {
+		return w.nothingMoved(), relocation{Rule: decision.RuleNoRoom}
+	}
 	a, n := w.tryRelocate(from, loads), &w.Nodes[from]
-	if a.unplaceable >= 0 && len(w.Snapshot.Classes[a.unplaceable].Spread) > 0 { // the first nodes may have been the wrong ones
+	if a.unplaceable >= 0 && !w.spent() && len(w.Snapshot.Classes[a.unplaceable].Spread) > 0 { // the first nodes may have been the wrong ones
 		w.undoRelocation(&a)
 		w.emptiestFirst = true
 		a = w.tryRelocate(from, loads)
@@ -107,7 +110,7 @@ func (w *Planner) judgeRelocation(from int, loads []round.ClassCount, keepDomain
 	if why := w.evictedInWaves(n); why != "" {
 		w.undoRelocation(&a)
 		if !w.drainEnds(from, loads, false) || !w.drainEnds(from, loads, true) { // whichever nodes kube-scheduler takes
-			return tentative{unplaceable: -1}, relocation{Rule: decision.RuleBlocked, Why: why}
+			return w.nothingMoved(), relocation{Rule: decision.RuleBlocked, Why: why}
 		}
 		a = w.tryRelocate(from, loads)
 	}
@@ -247,6 +250,9 @@ func (w *Planner) placeOnEmptiest(t *relocationConstraints, from int, l round.Cl
 	for class := int(l.Class); l.N > 0; l.N-- {
 		best, most := -1, -1.0
 		for k, i := range w.cursors.to {
+			if w.spent() {
+				break
+			}
 			if int(i) == from || !w.hasRoom(int32(k), l.Class) {
 				continue
 			}
@@ -308,6 +314,15 @@ func (w *Planner) placeOnNode(k int32, l *round.ClassCount, a *tentative) (spent
 	a.done = append(a.done, relocated{k, l.Class, n})
 	l.N -= n
 	return l.N > 0
+}
+
+// nothingMoved is an attempt that took nothing: what moved before it stays when it is undone.
+func (w *Planner) nothingMoved() tentative {
+	a := tentative{unplaceable: -1}
+	if w.relocation != nil {
+		a.mark = w.relocation.State.Mark()
+	}
+	return a
 }
 
 // undoRelocation gives room back.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
@@ -188,6 +189,36 @@ func TestDrainInWaves(t *testing.T) {
 		c.change(w)
 		w.decide()
 		w.wantFate(t, c.name, "a", c.want)
+	}
+}
+
+// TestBlockedDrainTakesNothingBack: what moved before a node whose drain would not end still counts. The pod of d has taken the only place
+// for that of e.
+func TestBlockedDrainTakesNothingBack(t *testing.T) {
+	w := hosts(func(w *world) int { return w.spread(hostname, func(*cluster.Spread) {}) }, "a", "b", "c")
+	for _, n := range []string{"a", "b", "c"} {
+		w.pods(n, 1, 1)
+		w.node(n).Labels["for"] = "web"
+	}
+	w.s.Classes[1].NodeSelector = map[string]string{"for": "web"}
+	w.guard("a", 1, 0, 1)
+	w.group("rest", "d", "e", "f")
+	db := w.alone(hostname)
+	w.s.Classes[db].NodeSelector = map[string]string{"for": "db"}
+	for _, n := range []string{"d", "e", "f"} {
+		w.node(n).Labels["for"] = "db"
+	}
+	w.pods("d", db, 1)
+	w.pods("e", db, 1)
+	if w.begin(); !w.moves("e") || !w.move("d") {
+		t.Fatal("node f has a place for either")
+	}
+	i := w.ByName["a"]
+	if r := w.relocate(i, w.DrainPlanOf(&w.Nodes[i]).Classes, false); r.Rule != decision.RuleBlocked {
+		t.Fatalf("the drain of a: %+v", r)
+	}
+	if w.moves("e") {
+		t.Error("the pod of d still takes the only place for that of e")
 	}
 }
 
