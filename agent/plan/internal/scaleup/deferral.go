@@ -2,6 +2,7 @@ package scaleup
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -94,15 +95,13 @@ func (w *Planner) lastJudged() []cluster.Moment {
 
 // keepDeferredReservations lets pods that wait keep what they had reserved.
 func (w *Planner) keepDeferredReservations(k *round.Demand) {
-	for _, p := range w.Memory.Reservations {
-		var kept []cluster.PodKey
-		for _, key := range k.Keys {
-			if w.ReservedTo(key) == p.Group {
-				kept = append(kept, key)
-			}
+	kept := map[cluster.GroupID][]cluster.PodKey{}
+	for _, key := range k.Keys {
+		if g := w.ReservedTo(key); g != "" {
+			kept[g] = append(kept[g], key)
 		}
-		if len(kept) > 0 && !slices.ContainsFunc(w.Next.Reservations, func(o decision.Reservation) bool { return o.Group == p.Group && slices.Contains(o.Pods, kept[0]) }) {
-			w.Next.Reservations = append(w.Next.Reservations, decision.Reservation{Group: p.Group, Pods: kept})
-		}
+	}
+	for _, g := range slices.Sorted(maps.Keys(kept)) {
+		w.Next.Reservations = append(w.Next.Reservations, decision.Reservation{Group: g, Pods: kept[g]})
 	}
 }
