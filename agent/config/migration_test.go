@@ -71,16 +71,9 @@ func TestMigrationHasEveryFlag(t *testing.T) {
 // reasons lists the flags of each reason, "not needed" behind "no".
 func reasons(flags map[string][]string) string {
 	var out strings.Builder
-	var needless []string
 	for _, why := range slices.Sorted(maps.Keys(flags)) {
-		if strings.HasPrefix(why, "not needed") {
-			needless = append(needless, flags[why]...)
-			continue
-		}
 		fmt.Fprintf(&out, "- %s: %s\n", strings.Join(flags[why], ", "), strings.Replace(why, "no: ", "", 1))
 	}
-	slices.Sort(needless)
-	fmt.Fprintf(&out, "- not needed, and the answer to the flag says why: %s\n", strings.Join(needless, ", "))
 	return out.String()
 }
 

@@ -12,9 +12,11 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/burst"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/reap"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaleup"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/softtaint"
 )
 
 // run is one round at work.
@@ -44,7 +46,7 @@ var steps = []struct {
 	{"count upcoming machines that nobody reserved", func(r *run) { r.CountOrphanedUpcoming() }},
 	{"tell which nodes are still starting", func(r *run) { r.TellStarting() }},
 	{stepHealth, func(r *run) { r.Health(); r.up.CheckExpanders() }},
-	{"terminate instances that never became nodes", func(r *run) { reapInstances(r.State) }},
+	{"terminate instances that never became nodes", func(r *run) { reap.Instances(r.State) }},
 	{"name the groups that are left out of their balance set", func(r *run) { growth.JudgeBalance(r.State) }},
 	{"judge which groups can grow", func(r *run) { growth.Judge(r.State) }},
 	{"grow groups to their minimum", func(r *run) { growth.EnforceMin(r.State) }},
@@ -60,7 +62,7 @@ var steps = []struct {
 	{stepScaleDown, func(r *run) { r.down.Decide() }},
 	{"replace nodes by fewer or cheaper machines", func(r *run) { r.down.Consolidate() }},
 	{"tell how the rollouts stand", func(r *run) { r.down.Disruption.Tell() }},
-	{"tell the scheduler which nodes may go", func(r *run) { updateSoftTaints(r.State) }},
+	{"tell the scheduler which nodes may go", func(r *run) { softtaint.Update(r.State) }},
 	{stepFinish, func(r *run) { r.Finish() }},
 }
 

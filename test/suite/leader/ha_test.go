@@ -112,11 +112,35 @@ func (h *ha) forward(t *testing.T) {
 	}()
 }
 
-// join makes a machine a further leader, which keeps and prints none of its secrets.
+// join makes a machine a further leader by the two scripts of docs/ha.md, with the file of values
+// copied as scp does.
 func (h *ha) join(t *testing.T, n int) {
 	t.Helper()
-	c, secrets, out := h.joins(t, h.leaders[0], n, h.name(n), "--advertise-address", controlPlane[n])
+	first := h.leaders[0]
+	values := h.render(t, "leader-config", "--join", "--format", "values", "--kubernetes-version", h.parts.Kubernetes)
+	hook := h.hook(t, fmt.Sprintf("10.244.%d.0/24", n), h.archives)
+	script := h.render(t, append([]string{"leader-config", "--join", "--endpoint", h.endpoint, "--kubernetes-version", h.parts.Kubernetes, "--os", "debian",
+		"--advertise-address", controlPlane[n], "--image-pull-policy", "Never", "--ignore-preflight-errors", "SystemVerification,Mem,NumCPU", "--before-init", hook}, h.downloads()...)...)
+	agent, err := os.ReadFile(filepath.Join(h.programs, "autoscaler-agent"))
+	if err = errors.Join(err, first.Write("/root/values.sh", values, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	must(t, first, "sh /root/values.sh 2>&1")
+	secrets, err := first.Read("/root/control-plane-join.env")
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, first, "rm /root/control-plane-join.env")
+	c := h.machine(t, "cp", h.name(n), controlPlane[n], func(c *worker.Container) error {
+		return errors.Join(c.Write("/root/join.sh", script, 0o600), c.Write("/root/control-plane-join.env", secrets, 0o600),
+			c.Write("/root/autoscaler-agent-linux-amd64", agent, 0o755), c.Write("/etc/cloud/cloud-init.disabled", nil, 0o644))
+	}, started(t))
 	h.leaders = append(h.leaders, c)
+	out := must(t, c, "sh /root/join.sh /root/control-plane-join.env 2>&1")
+	t.Logf("join.sh:\n%s", phases(out))
+	if !strings.Contains(out, "phase=leader-ready") {
+		t.Fatalf("join.sh did not end:\n%s", tail(out))
+	}
 	for line := range bytes.Lines(secrets) {
 		name, value, _ := strings.Cut(strings.TrimSpace(string(line)), "=")
 		if left, err := c.Run(t.Context(), "grep", "-rlsF", "--exclude-dir=pki", value, "/root", "/run", "/etc", "/var/lib/autoscaler-agent-leader"); name != "JOIN_CERT_HASH" && err == nil {
@@ -133,40 +157,10 @@ func (h *ha) join(t *testing.T, n int) {
 	}
 }
 
-// joins makes a machine a further leader by the two scripts of docs/ha.md, with the file of values
-// copied as scp does.
-func (r *rig) joins(t *testing.T, first *worker.Container, n int, name string, flags ...string) (c *worker.Container, secrets []byte, out string) {
-	t.Helper()
-	values := r.render(t, "leader-config", "--join", "--format", "values", "--kubernetes-version", r.parts.Kubernetes)
-	hook := r.hook(t, fmt.Sprintf("10.244.%d.0/24", n), r.archives)
-	args := append([]string{"leader-config", "--join", "--endpoint", r.endpoint, "--kubernetes-version", r.parts.Kubernetes, "--os", "debian",
-		"--image-pull-policy", "Never", "--ignore-preflight-errors", "SystemVerification,Mem,NumCPU", "--before-init", hook}, r.downloads()...)
-	script := r.render(t, append(args, flags...)...)
-	agent, err := os.ReadFile(filepath.Join(r.programs, "autoscaler-agent"))
-	if err = errors.Join(err, first.Write("/root/values.sh", values, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	must(t, first, "sh /root/values.sh 2>&1")
-	if secrets, err = first.Read("/root/control-plane-join.env"); err != nil {
-		t.Fatal(err)
-	}
-	must(t, first, "rm /root/control-plane-join.env")
-	c = r.machine(t, "cp", name, controlPlane[n], func(c *worker.Container) error {
-		return errors.Join(c.Write("/root/join.sh", script, 0o600), c.Write("/root/control-plane-join.env", secrets, 0o600),
-			c.Write("/root/autoscaler-agent-linux-amd64", agent, 0o755), c.Write("/etc/cloud/cloud-init.disabled", nil, 0o644))
-	}, started(t))
-	out = must(t, c, "sh /root/join.sh /root/control-plane-join.env 2>&1")
-	t.Logf("join.sh:\n%s", phases(out))
-	if !strings.Contains(out, "phase=leader-ready") {
-		t.Fatalf("join.sh did not end:\n%s", tail(out))
-	}
-	return c, secrets, out
-}
-
 // render runs the agent's program on this host.
-func (r *rig) render(t *testing.T, args ...string) []byte {
+func (h *ha) render(t *testing.T, args ...string) []byte {
 	t.Helper()
-	out, err := exec.Command(filepath.Join(r.programs, "autoscaler-agent"), args...).Output()
+	out, err := exec.Command(filepath.Join(h.programs, "autoscaler-agent"), args...).Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		t.Fatalf("%v: %v\n%s", args, err, exit.Stderr)
 	} else if err != nil {

@@ -198,7 +198,7 @@ func (r *rig) leaderWith(t *testing.T, name, hook string) *worker.Container {
 func (r *rig) renderScript(t *testing.T, hook string) {
 	t.Helper()
 	args := append([]string{"leader-config", "--endpoint", r.endpoint, "--kubernetes-version", r.parts.Kubernetes, "--os", "debian", "--network", "none",
-		"--cert-san", r.address, "--image-pull-policy", "Never", "--ignore-preflight-errors", "SystemVerification,Mem,NumCPU", "--before-init", hook}, append(r.downloads(), r.networks...)...)
+		"--cert-san", r.address, "--image-pull-policy", "Never", "--ignore-preflight-errors", "SystemVerification,Mem,NumCPU", "--before-init", hook}, r.downloads()...)
 	script, err := exec.Command(filepath.Join(r.programs, "autoscaler-agent"), args...).Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		t.Fatalf("%v\n%s", err, exit.Stderr)
@@ -343,9 +343,6 @@ func (r *rig) userData(t *testing.T, c *worker.Container) {
 		t.Fatal(err)
 	}
 	args := append([]string{"autoscaler-agent", "userdata", "render", "--os", "debian", "--before-join", "/root/hook.sh", "--ignore-preflight-errors", "SystemVerification"}, r.downloads()...)
-	if r.families != "" {
-		args = append(args, "--node-ip", r.families)
-	}
 	out, err := c.Run(t.Context(), append(args, "-o", "/root/worker.sh")...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -354,7 +351,7 @@ func (r *rig) userData(t *testing.T, c *worker.Container) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: group, InstanceType: "m5.large", UserData: string(script), HTTPTokens: "required", HopLimit: 1, IPv6: r.families != ""})
+	r.cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: group, InstanceType: "m5.large", UserData: string(script), HTTPTokens: "required", HopLimit: 1})
 }
 
 // grow makes the agent order a machine, and waits for it.

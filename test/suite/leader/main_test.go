@@ -58,6 +58,6 @@ func outside() error {
 			return fmt.Errorf("build %s: %w: %s", name, err, out)
 		}
 	}
-	return worker.Inside(ctx, "ip addr add 169.254.169.254/32 dev lo; ip addr add "+router+"/32 dev lo; ip addr add "+router6+"/128 dev lo nodad",
+	return worker.Inside(ctx, "ip addr add 169.254.169.254/32 dev lo; ip addr add "+router+"/32 dev lo",
 		gate+"=inside", "AUTOSCALER_TEST_PROGRAMS="+dir, "AUTOSCALER_TEST_ETCD="+etcd)
 }

@@ -15,23 +15,19 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/test/suite/worker"
 )
 
-// router and router6 are the addresses of the test's own network namespace, on its loopback. In IPv6 a kernel answers
-// for no address of another interface: machines reach others through the link-local address of their wire's other end.
-const (
-	router  = "10.90.0.1"
-	router6 = "fd00:90::1"
-)
+// router is the address of the test's own network namespace, on its loopback.
+const router = "10.90.0.1"
 
-// wired boots a container in a network namespace of its own, with an address, one of IPv6 unless six
-// is empty, and a way to the test's. The thread that started it lives until remove is called: it is the container's
+// wired boots a container in a network namespace of its own, with one address and a way to
+// the test's. The thread that started it lives until remove is called: it is the container's
 // parent, and with the thread the container would go. again switches the machine off and on; with
 // another address it has that one from then on.
-func wired(ctx context.Context, c *worker.Container, address, six string) (remove func() error, again func(address string) error, err error) {
+func wired(ctx context.Context, c *worker.Container, address string) (remove func() error, again func(address string) error, err error) {
 	up, calls, gone := make(chan error), make(chan func()), make(chan error, 1)
 	onThread(func() {
 		err := syscall.Unshare(syscall.CLONE_NEWNET)
 		if err == nil {
-			err = errors.Join(wire(c.Name, address), wire6(c.Name, six))
+			err = wire(c.Name, address)
 		}
 		if err == nil {
 			err = c.Boot(ctx)
@@ -107,21 +103,6 @@ ip route add default via %[4]s
 nsenter -t %[2]s -n sh -ec 'ip link set %[1]s up; ip route replace %[3]s dev %[1]s'`, link(name), base, address, router)
 	if out, err := exec.Command("sh", "-ec", inside).CombinedOutput(); err != nil {
 		return fmt.Errorf("make the network of %s: %w: %s", name, err, out)
-	}
-	return nil
-}
-
-// wire6 gives the machine of this thread's namespace an address of IPv6 as well.
-func wire6(name, six string) error {
-	if six == "" {
-		return nil
-	}
-	inside := fmt.Sprintf(`echo 1 >/proc/sys/net/ipv6/conf/all/forwarding
-ip addr add %[3]s/128 dev eth0 nodad
-nsenter -t %[2]s -n sh -ec 'echo 1 >/proc/sys/net/ipv6/conf/all/forwarding; ip addr add fe80::1/64 dev %[1]s nodad; ip route replace %[3]s dev %[1]s'
-ip route add default via fe80::1 dev eth0`, link(name), fmt.Sprint(os.Getpid()), six)
-	if out, err := exec.Command("sh", "-ec", inside).CombinedOutput(); err != nil {
-		return fmt.Errorf("give %s the address %s: %w: %s", name, six, err, out)
 	}
 	return nil
 }

@@ -61,11 +61,6 @@ type rig struct {
 	// front is the address that the endpoint's name leads to: the one leader's, or the forwarder's
 	// before three.
 	front string
-	// networks are leader-config's flags for networks of both IP versions, families the workers' --node-ip, and six
-	// the machines' addresses of IPv6 by those of IPv4; empty in a cluster of IPv4.
-	networks []string
-	families string
-	six      map[string]string
 	// again switches a machine off and on, with the address that it has from then on.
 	again map[*worker.Container]func(address string) error
 	// ended is told of each machine that the cloud has ended.
@@ -301,19 +296,15 @@ func (r *rig) machine(t *testing.T, name, host, address string, prepare func(*wo
 		if err != nil {
 			t.Fatal(err)
 		}
-		own := address + " " + host + "\n"
-		if r.six[address] != "" {
-			own += r.six[address] + " " + host + "\n"
-		}
 		err = errors.Join(
-			c.Write("/etc/hosts", []byte("127.0.0.1 localhost\n"+own+r.front+" k8s.example.net\n"), 0o644),
+			c.Write("/etc/hosts", []byte("127.0.0.1 localhost\n"+address+" "+host+"\n"+r.front+" k8s.example.net\n"), 0o644),
 			c.Write("/etc/hostname", []byte(host+"\n"), 0o644),
 			// The kubelet takes it for the system UUID as well, where there is no DMI: two machines with one are one.
 			c.Write("/etc/machine-id", fmt.Appendf(nil, "%x\n", sha256.Sum256([]byte(c.Name)))[32:], 0o444), c.Write("/etc/resolv.conf", nil, 0o644), prepare(c))
 		if err != nil {
 			t.Fatal(err)
 		}
-		remove, again, err := wired(t.Context(), c, address, r.six[address])
+		remove, again, err := wired(t.Context(), c, address)
 		r.again[c] = again
 		t.Cleanup(func() {
 			if t.Failed() {

@@ -61,7 +61,7 @@ func TestHost(t *testing.T) {
 		name string
 		play func()
 	}{
-		{"ready", h.ready}, {"holder", h.holder}, {"scale", h.scale}, {"documents", h.documents}, {"journal", h.journal}, {"reload", h.reload}, {"files", h.files}, {"disks", h.disks},
+		{"ready", h.ready}, {"scale", h.scale}, {"documents", h.documents}, {"journal", h.journal}, {"reload", h.reload}, {"files", h.files}, {"disks", h.disks},
 		{"stop", h.stop}, {"watchdog", h.watchdog}, {"crash", h.crash}, {"reboot", h.reboot},
 		{"upgrade", h.upgrade}, {"configuration", h.configuration}, {"renewal", h.renewal}, {"uninstall", h.uninstall},
 	} {
@@ -136,40 +136,6 @@ func (h *host) ready() {
 	h.t.Logf("exposure: %s", h.run("systemd-analyze security autoscaler-agent --no-pager | tail -1"))
 }
 
-// holder: started again on the same boot, the agent is the holder of the Lease that it was, to itself and to check; the unit hands it the
-// boot ID, which it cannot read itself.
-func (h *host) holder() {
-	before := h.holds()
-	if name, instance, _ := strings.Cut(before, "_"); name == "" || instance == "" {
-		h.t.Errorf("the Lease is held by %q, without an instance", before)
-	}
-	h.run("systemctl restart autoscaler-agent")
-	if after := h.holds(); after != before {
-		h.t.Errorf("after a restart the Lease is held by %q, and before it was by %q", after, before)
-	}
-	if out, _ := h.try("autoscaler-agent check"); strings.Contains(out, "name in the Lease") { // its exit code is of the missing group
-		h.t.Errorf("check takes the agent for another one of its name:\n%s", out)
-	}
-}
-
-// holds is the holder of a Lease that was renewed after the call.
-func (h *host) holds() (holder string) {
-	h.t.Helper()
-	from := time.Now()
-	await.Nil(h.t, "the Lease is renewed", func(ctx context.Context) error {
-		lease, err := h.w.ControlPlane.Client().CoordinationV1().Leases("kube-system").Get(ctx, "autoscaler-agent", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if lease.Spec.HolderIdentity == nil || lease.Spec.RenewTime == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime.Before(&metav1.MicroTime{Time: from}) {
-			return fmt.Errorf("it has %v", lease.Spec)
-		}
-		holder = *lease.Spec.HolderIdentity
-		return nil
-	})
-	return holder
-}
-
 // scale: pods bring machines under the unit's sandbox.
 func (h *host) scale() {
 	data := h.run("autoscaler-agent userdata render")
@@ -205,17 +171,14 @@ func (h *host) watchdog() {
 	h.run("rm -r /run/systemd/system/autoscaler-agent.service.d && systemctl daemon-reload && systemctl restart autoscaler-agent")
 }
 
-// reboot: the enabled unit comes up again and goes on, as another holder of the Lease.
+// reboot: the enabled unit comes up again and goes on.
 func (h *host) reboot() {
-	before, holder := h.launched(), h.holds()
+	before := h.launched()
 	h.shutdown()
 	h.boot()
 	h.until("acting", "systemctl is-active autoscaler-agent && autoscaler-agent status | grep -q 'acting *yes'")
 	if got := h.launched(); got != before {
 		h.t.Errorf("%d instances after a reboot, want the %d of before", got, before)
-	}
-	if now := h.holds(); now == holder {
-		h.t.Errorf("the holder of the Lease is %s as it was before the reboot", now)
 	}
 }
 

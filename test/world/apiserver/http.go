@@ -233,12 +233,11 @@ func (s *Server) discovery(path string) any {
 	if path == "/readyz" || path == "/livez" || path == "/healthz" {
 		return "ok"
 	}
-	group, _ := strings.CutPrefix(path, "/apis/")
+	group, ok := strings.CutPrefix(path, "/apis/")
 	if path == "/api/v1" {
-		group = "/v1"
+		group, ok = "/v1", true
 	}
-	group, ok := strings.CutSuffix(group, "/v1")
-	if !ok {
+	if group, ok = strings.CutSuffix(group, "/v1"); !ok {
 		return nil
 	}
 	list := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: strings.TrimPrefix(group+"/v1", "/")}

@@ -18,6 +18,7 @@ import (
 type watcher struct {
 	server    *Server
 	shelf     *shelf
+	from      int64
 	matches   func(Object) bool
 	protobuf  bool
 	bookmarks bool

@@ -84,7 +84,7 @@ func TestOrder(t *testing.T) {
 	for _, what := range []string{"b1 b2", "b1 b2 by 2 of small"} {
 		w.Next.Consolidation = nil
 		s := saving(what)
-		w.Disruption.Consolidate(&s)
+		w.order(&s)
 		if c := w.Next.Consolidation; !c.UnderWay() || len(c.Nodes) != 2 || c.Bought {
 			t.Errorf("%s: ordered %+v", what, c)
 		}

@@ -17,8 +17,9 @@ var standard = cluster.DisruptionBudgets{{Nodes: 10, Percent: true, Reasons: []s
 // Hold says what keeps a node for now that is to be replaced; an empty rule: nothing.
 func (r *Round) Hold(i int, why Reason) (rule, words string) {
 	n := &r.Nodes[i]
+	g := &r.groups[n.Group]
 	if why.Rule == decision.RuleSick {
-		if words := r.breaker(&r.groups[n.Group]); words != "" {
+		if words := r.breaker(&r.Groups[n.Group], g); words != "" {
 			return decision.RuleBreaker, why.Why + "; it stays: " + words
 		}
 	}
@@ -43,71 +44,81 @@ func (r *Round) Hold(i int, why Reason) (rule, words string) {
 // Full says why the budgets let no further node go for a reason; empty: they do. A node that counts as disrupted already is
 // no further one.
 func (r *Round) Full(i int, reason string) string {
+	n := &r.Nodes[i]
+	list, all := r.budgets(n.Group, reason)
 	r.count()
-	for _, l := range r.limits(r.Nodes[i].Group, reason) {
-		gone := l.of.gone
-		if r.down[i] == going || r.down[i] == away && reason != cluster.ReasonSick {
-			gone--
-		}
-		if reason == cluster.ReasonSick { // a node that is away is no less there while another one is repaired
-			gone -= l.of.away
-		}
-		switch {
-		case l.fault != "":
-			return fmt.Sprintf("a disruption budget of %s cannot be read: %s", l.of.name, l.fault)
-		case !l.any:
-		case l.smallest == nil && l.next.IsZero():
-			return fmt.Sprintf("no disruption budget of %s for %s nodes holds now, and none ever will", l.of.name, reason)
-		case l.smallest == nil:
-			return fmt.Sprintf("no disruption budget of %s for %s nodes holds now; the next one does at %s", l.of.name, reason, round.Stamp(l.next))
-		case gone >= l.smallest.Of(l.of.size):
-			return fmt.Sprintf("%d of %d nodes of %s are disrupted (on their way out, not Ready, or about to be replaced), and its budget is %s", gone, l.of.size, l.of.name, l.smallest)
+	g := &r.groups[n.Group]
+	gone, allGone := g.gone, r.gone
+	if r.down[i] == going || r.down[i] == away && reason != cluster.ReasonSick {
+		gone, allGone = gone-1, allGone-1
+	}
+	if reason == cluster.ReasonSick { // a node that is away is no less there while another one is repaired
+		gone, allGone = gone-g.away, allGone-r.away
+	}
+	if words := r.full(list, reason, "group "+string(r.Groups[n.Group].ID), gone, g.size); words != "" {
+		return words
+	}
+	return r.full(all, reason, "the cluster", allGone, r.size)
+}
+
+// budgets are the list of a group and that of the cluster, as far as a reason is concerned.
+func (r *Round) budgets(g int, reason string) (group, all cluster.DisruptionBudgets) {
+	if own := r.Groups[g].Options.Budgets; own != nil && concerned(*own, reason) {
+		return *own, r.Policy.DisruptionBudgets
+	}
+	return standard, r.Policy.DisruptionBudgets
+}
+
+func concerned(list cluster.DisruptionBudgets, reason string) bool {
+	for i := range list {
+		if list[i].Concerns(reason) {
+			return true
 		}
 	}
-	return ""
+	return false
 }
 
-// limit is the budget that counts now of a group's list or of the cluster's: of those that hold, the smallest.
-type limit struct {
-	of       *nodeCounts
-	any      bool                      // one concerns the reason
-	smallest *cluster.DisruptionBudget // nil: none holds, and no node goes
-	next     time.Time                 // when it no longer holds or, where none does, when the next one does
-	fault    string
-}
-
-// limits are those of a group and of the cluster for a reason.
-func (r *Round) limits(g int, reason string) [2]limit {
-	concerns := func(b cluster.DisruptionBudget) bool { return b.Concerns(reason) }
-	list := standard
-	if own := r.Groups[g].Options.Budgets; own != nil && slices.ContainsFunc(*own, concerns) {
-		list = *own
-	}
-	return [2]limit{r.limit(list, reason, &r.groups[g].nodeCounts), r.limit(r.Policy.DisruptionBudgets, reason, &r.all)}
-}
-
-func (r *Round) limit(list cluster.DisruptionBudgets, reason string, of *nodeCounts) limit {
-	l := limit{of: of}
-	var opens time.Time
+// smallest is the budget of a list that counts now: of those that hold, the smallest. opens is when it
+// no longer holds or, where none does, when the next one holds; any tells that one concerns the reason.
+func (r *Round) smallest(list cluster.DisruptionBudgets, reason string, nodes int) (smallest *cluster.DisruptionBudget, opens time.Time, any bool, fault string) {
+	var closes time.Time
 	for i := range list {
 		b := &list[i]
 		if !b.Concerns(reason) {
 			continue
 		}
-		l.any = true
+		any = true
 		switch w := r.open(b); {
 		case w.fault != "":
-			return limit{of: of, any: true, fault: w.fault}
-		case w.open && (l.smallest == nil || b.Of(of.size) < l.smallest.Of(of.size)):
-			l.smallest, l.next = b, w.next
+			return nil, time.Time{}, true, w.fault
+		case w.open && (smallest == nil || b.Of(nodes) < smallest.Of(nodes)):
+			smallest, closes = b, w.next
 		case !w.next.IsZero() && (opens.IsZero() || w.next.Before(opens)):
 			opens = w.next
 		}
 	}
-	if l.smallest == nil {
-		l.next = opens
+	if smallest != nil {
+		opens = closes
 	}
-	return l
+	return smallest, opens, any, ""
+}
+
+// full asks one list of budgets. Of those that hold now the smallest counts; where none holds, no node goes.
+func (r *Round) full(list cluster.DisruptionBudgets, reason, whose string, gone, nodes int) string {
+	smallest, opens, any, fault := r.smallest(list, reason, nodes)
+	switch {
+	case fault != "":
+		return fmt.Sprintf("a disruption budget of %s cannot be read: %s", whose, fault)
+	case !any:
+		return ""
+	case smallest == nil && opens.IsZero():
+		return fmt.Sprintf("no disruption budget of %s for %s nodes holds now, and none ever will", whose, reason)
+	case smallest == nil:
+		return fmt.Sprintf("no disruption budget of %s for %s nodes holds now; the next one does at %s", whose, reason, round.Stamp(opens))
+	case gone >= smallest.Of(nodes):
+		return fmt.Sprintf("%d of %d nodes of %s are disrupted (on their way out, not Ready, or about to be replaced), and its budget is %s", gone, nodes, whose, smallest)
+	}
+	return ""
 }
 
 // window is a time at which budgets hold, openness whether it is now and when that changes.
@@ -150,44 +161,35 @@ const (
 	going                       // it is on its way out, or goes in this round, or waits for a spare machine
 )
 
-// nodeCounts counts the nodes of a group, or of all groups.
-type nodeCounts struct {
-	name  string
-	nodes int
-	size  int // without those that are there for a replacement alone; see sizeOf
-	gone  int // how many of them are disrupted
-	away  int // how many of these are not Ready, and nobody removes them
-	sick  int // how many of them are sick now
-}
-
 // count counts the nodes of the groups that are disrupted or sick, once a round. It costs N.
 func (r *Round) count() {
-	if r.down != nil {
+	if r.counted {
 		return
 	}
-	r.down, r.all.name = make([]disruption, len(r.Nodes)), "the cluster"
+	r.counted, r.down = true, make([]disruption, len(r.Nodes))
 	for k := range r.groups {
 		g := &r.groups[k]
-		g.name, g.nodes = "group "+string(r.Groups[k].ID), len(g.members)
+		r.nodes += len(g.members)
 		for _, i := range g.members {
 			n := &r.Nodes[i]
 			if r.sickNow(n) {
 				g.sick++
-				r.all.sick++
+				r.sick++
 			}
-			_, told := r.Next.Deleted[n.Instance.ID]
 			switch {
-			case n.State == round.StateOut && unready(n) && !n.Deleting && !n.Facts.ToBeDeleted && n.Instance.Phase == cluster.PhaseRunning && !told:
+			case n.State == round.StateOut && unready(n) && !n.Deleting && !n.Facts.ToBeDeleted && n.Instance.Phase == cluster.PhaseRunning && !r.toldToGo(n):
 				r.down[i] = away
-				g.gone, r.all.gone, g.away, r.all.away = g.gone+1, r.all.gone+1, g.away+1, r.all.away+1
+				g.gone, r.gone, g.away, r.away = g.gone+1, r.gone+1, g.away+1, r.away+1
 			case n.State == round.StateOut || n.State == round.StateMarked:
 				r.disrupt(i)
 			}
 		}
 		g.size = r.sizeOf(k)
-		r.all.nodes, r.all.size = r.all.nodes+g.nodes, r.all.size+g.size
+		r.size += g.size
 	}
 }
+
+func (r *Round) toldToGo(n *round.Node) bool { _, told := r.Next.Deleted[n.Instance.ID]; return told }
 
 // sizeOf is the number of nodes of a group as it was before nodes of it were replaced: machines that are there in their place do not
 // make a budget in percent larger, and nodes that have gone do not make it smaller. It is remembered while the replacement lasts.
@@ -231,9 +233,9 @@ func (r *Round) disrupt(i int) {
 	g := &r.groups[r.Nodes[i].Group]
 	switch r.down[i] {
 	case 0:
-		g.gone, r.all.gone = g.gone+1, r.all.gone+1
+		g.gone, r.gone = g.gone+1, r.gone+1
 	case away:
-		g.away, r.all.away = g.away-1, r.all.away-1
+		g.away, r.away = g.away-1, r.away-1
 	}
 	r.down[i] = going
 }

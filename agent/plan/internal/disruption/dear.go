@@ -59,8 +59,8 @@ func (r *Round) arrived(c *decision.Consolidation) (n int) {
 
 // dueOf is when the machines of a consolidation are no longer waited for.
 func (r *Round) dueOf(c *decision.Consolidation) time.Time {
-	var o cluster.Options
-	if g, known := r.ByID[c.Group]; known {
+	o := cluster.Options{}
+	if g, ok := r.ByID[c.Group]; ok {
 		o = r.Groups[g].Options
 	}
 	return c.Ordered.Add(r.startTime(&o))
@@ -95,16 +95,16 @@ func (r *Round) carryConsolidation() {
 // come in their time, or the cloud has refused them, the node is left alone for a while.
 func (r *Round) continues(c *decision.Consolidation, i int) bool {
 	n := &r.Nodes[i]
-	if n.Instance != nil {
+	if n.Group >= 0 {
 		if _, told := r.Next.Deleted[n.Instance.ID]; told {
 			return false
 		}
 	}
-	why, due := "", r.dueOf(c)
+	why := ""
 	if pod, _ := r.YoungPod(n); pod != "" {
 		why = "pod " + string(pod) + " has come to it meanwhile"
-	} else if r.Reached(due) {
-		why = "its time was over at " + round.Stamp(due)
+	} else if r.Reached(r.dueOf(c)) {
+		why = "its time was over at " + round.Stamp(r.dueOf(c))
 	} else if r.arrived(c) < c.Machines {
 		for _, b := range r.Next.Backoff {
 			if b.Group == c.Group && b.Last.After(c.Ordered) {
@@ -113,7 +113,7 @@ func (r *Round) continues(c *decision.Consolidation, i int) bool {
 		}
 	}
 	if why == "" || n.State == round.StateMarked { // a drain has its own end
-		return !r.Reached(due)
+		return !r.Reached(r.dueOf(c))
 	}
 	r.GiveUp(n.Name)
 	r.Held("node", string(n.Name), decision.RuleConsolidate, "its replacement is given up: %s", why)
@@ -130,15 +130,9 @@ func (r *Round) waitsForMachines(name cluster.NodeName) string {
 	return "the machines were ordered at " + round.Stamp(c.Ordered) + " and are not Ready yet"
 }
 
-// Consolidate orders the machines of a consolidation. Its nodes go when these are Ready.
+// Consolidate notes a consolidation whose machines the caller has asked for.
 func (r *Round) Consolidate(c *decision.Consolidation) {
 	next := *c
 	next.Nodes, next.Ordered, next.Bought = slices.Sorted(slices.Values(c.Nodes)), r.Now, false
 	r.Next.Consolidation = &next
-	r.WakeAt(r.Now.Add(time.Second))
-	if c.Machines > 0 {
-		g := &r.Groups[r.ByID[c.Group]]
-		g.Grow += c.Machines
-		r.buy(g, decision.RuleConsolidate, c.Words())
-	}
 }

@@ -2,8 +2,6 @@ package disruption
 
 import (
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,10 +30,9 @@ type finding struct {
 
 // program is what the pods of one controller and revision show: on machines of the source, and elsewhere.
 type program struct {
-	restarted, restarts int32
-	life                time.Duration // the shortest run that ended
-	calm                []time.Time   // when the pods may have started that were not started again
-	others, ill         int32
+	restarted, survived, restarts int32
+	life                          time.Duration // the shortest run that ended
+	others, ill                   int32
 }
 
 // key names the controller of a pod and its revision: a new revision of a DaemonSet may crash wherever it comes. Empty: a pod
@@ -48,18 +45,6 @@ func (r *Round) key(pod *cluster.Pod) string {
 		return string(pod.Owner.UID) + "/" + revision
 	}
 	return string(pod.Owner.UID)
-}
-
-// keyed are the pods of a node that play a part, by the names of their controllers.
-func (r *Round) keyed(i int) iter.Seq2[string, *cluster.Pod] {
-	return func(yield func(string, *cluster.Pod) bool) {
-		pods := r.Nodes[i].Pods
-		for k := range pods {
-			if key := r.key(&pods[k]); key != "" && !yield(key, &pods[k]) {
-				return
-			}
-		}
-	}
 }
 
 // startable is when a pod of a node can have started at the earliest: it may have been pending for hours before the node came.
@@ -98,17 +83,30 @@ func (r *Round) ails(pod *cluster.Pod, n *round.Node) string {
 func (r *Round) programs(x *rollout) map[string]*program {
 	var out map[string]*program
 	for _, i := range x.fresh {
-		for key, pod := range r.keyed(i) {
-			if pod.Unready || pod.Trouble != nil {
+		n := &r.Nodes[i]
+		for k := range n.Pods {
+			pod := &n.Pods[k]
+			if key := r.key(pod); key != "" && (pod.Unready || pod.Trouble != nil) {
 				round.Set(&out, key, &program{})
 			}
 		}
 	}
-	for i := 0; i < len(r.Nodes) && out != nil; i++ {
+	if out == nil {
+		return nil
+	}
+	for i := range r.Nodes {
 		_, fresh := slices.BinarySearch(x.fresh, i)
-		for key, pod := range r.keyed(i) {
-			if p := out[key]; p != nil {
-				r.countPod(p, &r.Nodes[i], pod, fresh)
+		for k := range r.Nodes[i].Pods {
+			if p := out[r.key(&r.Nodes[i].Pods[k])]; p != nil {
+				r.countPod(p, &r.Nodes[i], &r.Nodes[i].Pods[k], fresh)
+			}
+		}
+	}
+	for _, i := range x.fresh {
+		for k := range r.Nodes[i].Pods {
+			pod := &r.Nodes[i].Pods[k]
+			if p := out[r.key(pod)]; p != nil && pod.Troubles().Restarts == 0 && r.Reached(startable(pod, &r.Nodes[i]).Add(p.life)) {
+				p.survived++
 			}
 		}
 	}
@@ -116,32 +114,19 @@ func (r *Round) programs(x *rollout) map[string]*program {
 }
 
 func (r *Round) countPod(p *program, n *round.Node, pod *cluster.Pod, fresh bool) {
-	t, start := pod.Troubles(), startable(pod, n)
+	t := pod.Troubles()
 	switch {
 	case !fresh:
 		if p.others++; r.ill(pod) {
 			p.ill++
 		}
-	case t.Restarts == 0:
-		p.calm = append(p.calm, start)
 	case r.restarted(pod, lately):
 		p.restarted++
 		p.restarts += t.Restarts
-		if life := t.RestartedAt.Time().Sub(start) / time.Duration(t.Restarts); p.life == 0 || life < p.life {
+		if life := t.RestartedAt.Time().Sub(startable(pod, n)) / time.Duration(t.Restarts); p.life == 0 || life < p.life {
 			p.life = life
 		}
 	}
-}
-
-// loses tells a program of which more pods on machines of the source were started again than have run for as long.
-func (r *Round) loses(p *program) bool {
-	survived := int32(0)
-	for _, start := range p.calm {
-		if r.Reached(start.Add(p.life)) {
-			survived++
-		}
-	}
-	return p.restarts >= loops && p.restarted > survived
 }
 
 // compared tells that the pods of a program are well elsewhere, or were on machines that were drained for the source.
@@ -156,6 +141,9 @@ func (x *rollout) compared(key string, p *program) bool {
 // pods looks at the pods on machines of the source. bad: what halts the rollout. wait: why no further node goes now.
 func (r *Round) pods(x *rollout) (bad, wait finding) {
 	programs := r.programs(x)
+	if programs == nil {
+		return bad, wait
+	}
 	for _, i := range x.fresh {
 		n := &r.Nodes[i]
 		if n.State != round.StateReady {
@@ -168,7 +156,7 @@ func (r *Round) pods(x *rollout) (bad, wait finding) {
 			if p == nil || !x.compared(key, p) {
 				continue
 			}
-			if words := r.evidence(i, pod, key, p); words != "" {
+			if words := r.evidence(n, pod, key, p); words != "" {
 				return finding{n.Name, fmt.Sprintf("pod %s on node %s, a machine of the source, %s, and its siblings on other machines are well", pod.Key, n.Name, words)}, wait
 			}
 			if words := r.troubleWords(pod); words != "" {
@@ -196,12 +184,11 @@ func (r *Round) troubleWords(pod *cluster.Pod) string {
 
 // evidence says what a pod shows that half of the pods of its program on the node show too, or of which most pods that have run for
 // as long on machines of the source show the same; empty: nothing.
-func (r *Round) evidence(i int, pod *cluster.Pod, key string, p *program) string {
-	n := &r.Nodes[i]
+func (r *Round) evidence(n *round.Node, pod *cluster.Pod, key string, p *program) string {
 	if words := r.ails(pod, n); words != "" {
 		all, bad := 0, 0
-		for other, o := range r.keyed(i) {
-			if other == key {
+		for k := range n.Pods {
+			if o := &n.Pods[k]; r.key(o) == key {
 				if all++; r.ails(o, n) != "" {
 					bad++
 				}
@@ -211,10 +198,10 @@ func (r *Round) evidence(i int, pod *cluster.Pod, key string, p *program) string
 			return words
 		}
 	}
-	if t := pod.Troubles(); r.restarted(pod, lately) && r.loses(p) {
+	if t := pod.Troubles(); p.restarts >= loops && p.restarted > p.survived && r.restarted(pod, lately) {
 		return fmt.Sprintf("was started again %s, as most pods of its controller that have run for as long on machines of the source", times(t.Restarts))
 	}
-	if again := pod.Troubles().Restarts; again >= loops && r.unwell(i) {
+	if again := pod.Troubles().Restarts; again >= loops && r.unwell(n) {
 		return fmt.Sprintf("was started again %s, as most pods of the machine, of several controllers", times(again))
 	}
 	return ""
@@ -222,9 +209,14 @@ func (r *Round) evidence(i int, pod *cluster.Pod, key string, p *program) string
 
 // unwell tells a machine of which most pods, of several programs, were started again and again a short time ago: a source may be bad in
 // one zone or for one kind of machine only.
-func (r *Round) unwell(i int) bool {
+func (r *Round) unwell(n *round.Node) bool {
 	all, bad, programs := 0, 0, map[string]bool{}
-	for key, pod := range r.keyed(i) {
+	for k := range n.Pods {
+		pod := &n.Pods[k]
+		key := r.key(pod)
+		if key == "" {
+			continue
+		}
 		if all++; pod.Troubles().Restarts >= loops && r.restarted(pod, lately) {
 			bad++
 			programs[key] = true
@@ -271,16 +263,16 @@ func (r *Round) machine(n *round.Node, strange func(cluster.Taint) bool) string 
 }
 
 // machines counts the machines of the source that did not come, in a row, and returns what is wrong with the last one.
-func (r *Round) machines(x *rollout, g *round.Group) finding {
+func (r *Round) machines(x *rollout, g *round.Group, old []int) finding {
 	strange := func(t cluster.Taint) bool {
-		has := func(list []cluster.Taint) bool {
-			return slices.ContainsFunc(list, func(o cluster.Taint) bool { return o.Key == t.Key })
-		}
-		return !has(g.Template.Taints) && !slices.ContainsFunc(x.old, func(i int) bool { return has(r.Nodes[i].Taints) })
+		return !slices.ContainsFunc(g.Template.Taints, func(o cluster.Taint) bool { return o.Key == t.Key }) &&
+			!slices.ContainsFunc(old, func(i int) bool {
+				return slices.ContainsFunc(r.Nodes[i].Taints, func(o cluster.Taint) bool { return o.Key == t.Key })
+			})
 	}
 	var last finding
 	missed, silent := map[cluster.InstanceID]finding{}, 0
-	for _, i := range x.old {
+	for _, i := range old {
 		if unready(&r.Nodes[i]) {
 			silent++
 		}
@@ -291,7 +283,7 @@ func (r *Round) machines(x *rollout, g *round.Group) finding {
 			missed[n.Instance.ID] = finding{n.Name, "node " + string(n.Name) + ", a machine of the source, " + words}
 		}
 	}
-	if len(missed) > 0 && silent*4*len(x.fresh) >= len(missed)*len(x.old) { // those of other sources fare no better
+	if len(missed) > 0 && silent*4*len(x.fresh) >= len(missed)*len(old) { // those of other sources fare no better
 		clear(missed)
 	}
 	for _, late := range g.Reapable {
@@ -305,7 +297,12 @@ func (r *Round) machines(x *rollout, g *round.Group) finding {
 			f.Missed, f.MissedAt = nil, time.Time{}
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(missed)) {
+	ids := make([]cluster.InstanceID, 0, len(missed))
+	for id := range missed {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
 		last = missed[id]
 		if !slices.Contains(f.Missed, id) {
 			f.Missed, f.MissedAt = append(slices.Clip(f.Missed), id), r.Now
@@ -324,21 +321,21 @@ func (r *Round) machines(x *rollout, g *round.Group) finding {
 // Untried counts the programs with pods on a node of which no pod is on a machine of its group's present source: nodes with many of them go
 // first, so that a program that does not run there shows it early. It costs the pods of the node and, once a round, of these machines.
 func (r *Round) Untried(i int) int {
-	x := &r.groups[r.Nodes[i].Group].rollout
-	if !x.under || r.fresh(&r.Nodes[i]) {
+	x := r.groups[r.Nodes[i].Group].rollout
+	if x == nil || !x.under || r.fresh(&r.Nodes[i]) {
 		return 0
 	}
 	if x.tried == nil {
-		x.tried = map[string]bool{}
+		x.tried = map[string]bool{"": true}
 		for _, k := range x.fresh {
-			for key := range r.keyed(k) {
-				x.tried[key] = true
+			for p := range r.Nodes[k].Pods {
+				x.tried[r.key(&r.Nodes[k].Pods[p])] = true
 			}
 		}
 	}
 	untried := map[string]bool{}
-	for key := range r.keyed(i) {
-		if !x.tried[key] {
+	for p := range r.Nodes[i].Pods {
+		if key := r.key(&r.Nodes[i].Pods[p]); !x.tried[key] {
 			untried[key] = true
 		}
 	}
@@ -347,9 +344,14 @@ func (r *Round) Untried(i int) int {
 
 // noteWorked notes the programs that are well on a node that is drained for the source: a pod that has no sibling is compared with
 // what it was there.
-func (r *Round) noteWorked(f *decision.SourceFacts, i int) {
-	for key, pod := range r.keyed(i) {
-		if at, known := slices.BinarySearch(f.Worked, key); !known && !r.ill(pod) && len(f.Worked) < mostWorked {
+func (r *Round) noteWorked(f *decision.SourceFacts, n *round.Node) {
+	for k := range n.Pods {
+		pod := &n.Pods[k]
+		key := r.key(pod)
+		if key == "" || r.ill(pod) || len(f.Worked) >= mostWorked {
+			continue
+		}
+		if at, known := slices.BinarySearch(f.Worked, key); !known {
 			f.Worked = slices.Insert(slices.Clip(f.Worked), at, key)
 		}
 	}

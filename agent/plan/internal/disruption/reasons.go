@@ -19,25 +19,33 @@ type Round struct {
 	// NotBought is the consolidation that the last round ordered, of which the cloud did not take the order; nil: there is none.
 	NotBought *decision.Consolidation
 
-	groups  []group    // by index of State.Groups
-	all     nodeCounts // of all groups
-	reasons []reason   // by index of State.Nodes
+	groups  []group  // by index of State.Groups
+	reasons []reason // by index of State.Nodes
+	counted bool     // see count
 	windows map[window]openness
-	down    []disruption // by index of State.Nodes; nil: see count
+	down    []disruption // by index of State.Nodes
+	nodes   int          // of all groups
+	size    int          // as of a group
+	gone    int          // how many of them are disrupted
+	away    int          // as of a group
+	sick    int          // how many of them are sick now
 }
 
 // group is a node group, as far as its nodes are replaced.
 type group struct {
-	nodeCounts
 	drift       bool
 	requested   bool // somebody asked for a node of it to be replaced
 	age, repair time.Duration
 	repairs     bool             // sick nodes of it are replaced: after that time, or by a condition with its own
 	members     []int            // its nodes, by index of State.Nodes; see look
+	gone        int              // how many of them are disrupted
+	away        int              // how many of these are not Ready, and nobody removes them
+	size        int              // how many nodes it has, without those that are there for a replacement alone; see sizeOf
+	sick        int              // how many of them are sick now
 	fresh       map[uintptr]bool // by source: see Round.fresh
 	compared    bool
 	differences map[cluster.InstanceID][]cluster.Difference // see Round.Differences
-	rollout     rollout
+	rollout     *rollout
 	taken       bool     // a node of it goes in this round for a source that is not proven
 	wait        int      // how many nodes without room for their pods want a spare machine
 	waiting     []int    // those for which one is coming, has come, or is ordered
@@ -209,18 +217,21 @@ func (r *Round) sickNow(n *round.Node) bool {
 func (r *Round) Breaker(i int) string {
 	n := &r.Nodes[i]
 	if g := &r.groups[n.Group]; g.repairs && n.Ready != cluster.StatusTrue {
-		return r.breaker(g)
+		return r.breaker(&r.Groups[n.Group], g)
 	}
 	return ""
 }
 
 // breaker says why no sick node is replaced for that: too many are sick at once, which is rather the network, or an
 // add-on that all of them run.
-func (r *Round) breaker(g *group) string {
+func (r *Round) breaker(g *round.Group, x *group) string {
 	r.count()
-	for _, of := range []*nodeCounts{&g.nodeCounts, &r.all} {
+	for _, of := range []struct {
+		sick, nodes int
+		what        string
+	}{{x.sick, len(x.members), "group " + string(g.ID)}, {r.sick, r.nodes, "the cluster"}} {
 		if of.sick > 1 && of.sick*100 > r.Policy.RepairMaxSick*of.nodes {
-			return fmt.Sprintf("%d of %d nodes of %s are sick, more than %d%%: the cause is rather something that they share", of.sick, of.nodes, of.name, r.Policy.RepairMaxSick)
+			return fmt.Sprintf("%d of %d nodes of %s are sick, more than %d%%: the cause is rather something that they share", of.sick, of.nodes, of.what, r.Policy.RepairMaxSick)
 		}
 	}
 	return ""

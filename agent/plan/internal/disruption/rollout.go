@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -25,7 +26,6 @@ type rollout struct {
 	facts   decision.SourceFacts // what was seen of the source
 	halt    decision.Halt        // why no node is replaced; without Why: the rollout goes on
 	fresh   []int                // the nodes of the source, by index of State.Nodes
-	old     []int                // those of other sources
 	trial   finding              // the machine that has still to prove the source, and what it lacks
 	wait    finding              // a pod on a machine of the source that is in trouble
 	came    cluster.NodeName     // a machine of the source that is Ready
@@ -47,42 +47,49 @@ func (r *Round) Judge() {
 	}
 	r.look()
 	if r.Snapshot.Stale != "" {
-		r.Next.Consolidation, r.Next.Sizes = r.Memory.Consolidation, r.Memory.Sizes
-	} else {
-		for i := range r.groups {
-			if r.groups[i].replaces() {
-				r.judge(i)
-			}
-		}
-		r.carryConsolidation()
+		r.Next.Consolidation, r.Next.Sources, r.Next.Sizes = r.Memory.Consolidation, r.Memory.Sources, r.Memory.Sizes
+		r.keepHalts()
+		return
 	}
-	r.keepUnjudged()
+	for i := range r.groups {
+		if r.groups[i].replaces() {
+			r.judge(i)
+		}
+	}
+	r.keepHalts()
+	r.carryConsolidation()
 }
 
-// keepUnjudged keeps the halts and the facts of groups that this round does not judge, because nothing is replaced in them, the cloud does
-// not tell them, or their source is not known now.
-func (r *Round) keepUnjudged() {
+// keepHalts keeps the halts and the facts of groups that this round does not judge, because nothing is replaced in them, the cloud does not tell
+// them, or their source is not known now.
+func (r *Round) keepHalts() {
 	judged := func(id cluster.GroupID) bool {
 		g, is := r.ByID[id]
-		return is && r.groups[g].rollout.digest != ""
+		return is && r.groups[g].rollout != nil && r.groups[g].rollout.digest != ""
 	}
-	for _, h := range slices.Concat(r.Memory.Halts, r.Policy.Halts) {
-		if !judged(h.Group) && !slices.ContainsFunc(r.Next.Halts, func(x decision.Halt) bool { return x.Group == h.Group }) {
-			r.Next.Halts = append(r.Next.Halts, h)
+	for _, list := range [][]decision.Halt{r.Memory.Halts, r.Policy.Halts} {
+		for _, h := range list {
+			if !judged(h.Group) && !slices.ContainsFunc(r.Next.Halts, func(x decision.Halt) bool { return x.Group == h.Group }) {
+				r.Next.Halts = append(r.Next.Halts, h)
+			}
 		}
 	}
-	for _, f := range r.Memory.Sources {
-		if !judged(f.Group) {
-			r.Next.Sources = append(r.Next.Sources, f)
+	if r.Snapshot.Stale == "" {
+		for _, f := range r.Memory.Sources {
+			if !judged(f.Group) {
+				r.Next.Sources = append(r.Next.Sources, f)
+			}
 		}
 	}
-	slices.SortFunc(r.Next.Halts, func(a, b decision.Halt) int { return cmp.Compare(a.Group, b.Group) })
-	slices.SortFunc(r.Next.Sources, func(a, b decision.SourceFacts) int { return cmp.Compare(a.Group, b.Group) })
+	slices.SortFunc(r.Next.Halts, func(a, b decision.Halt) int { return strings.Compare(string(a.Group), string(b.Group)) })
+	slices.SortFunc(r.Next.Sources, func(a, b decision.SourceFacts) int { return strings.Compare(string(a.Group), string(b.Group)) })
 }
 
 // judge judges the rollout of one group.
 func (r *Round) judge(i int) {
-	g, x := &r.Groups[i], &r.groups[i].rollout
+	g, own := &r.Groups[i], &r.groups[i]
+	x := &rollout{}
+	own.rollout = x
 	if rule, words := r.suspended(i); rule != "" {
 		r.Held("group", string(g.ID), rule, "no node is replaced because it is drifted or expired: %s", words)
 	}
@@ -90,11 +97,11 @@ func (r *Round) judge(i int) {
 		return
 	}
 	x.digest = g.Template.Source.Digest()
-	r.recall(x, i)
+	old := r.recall(x, i)
 	if r.Policy.Rollouts[g.ID].Resumed == x.digest {
 		x.facts.Proven, x.halt = cmp.Or(x.facts.Proven, r.Now), decision.Halt{}
 	} else if r.Unhealthy == "" {
-		r.verdict(x, g)
+		r.verdict(x, g, old)
 	}
 	if x.under {
 		r.Next.Sources = append(r.Next.Sources, x.facts)
@@ -107,17 +114,22 @@ func (r *Round) judge(i int) {
 		x.digest, round.Stamp(x.halt.At), x.halt.Why, g.ID)
 }
 
-// recall sorts the nodes of a group by whether they are of its present source, and brings the facts of the source up to date.
-func (r *Round) recall(x *rollout, g int) {
+// recall sorts the nodes of a group by whether they are of its present source, and brings the facts of the source up to date. It
+// returns the nodes of other sources.
+func (r *Round) recall(x *rollout, g int) (old []int) {
 	id := r.Groups[g].ID
 	x.facts = decision.SourceFacts{Group: id, Source: x.digest}
-	known := slices.IndexFunc(r.Memory.Sources, func(f decision.SourceFacts) bool { return f.Group == id && f.Source == x.digest })
-	if known >= 0 {
-		x.facts = r.Memory.Sources[known]
+	known := false
+	for _, f := range r.Memory.Sources {
+		if f.Group == id && f.Source == x.digest {
+			x.facts, known = f, true
+		}
 	}
-	for _, h := range slices.Concat(r.Policy.Halts, r.Memory.Halts) {
-		if h.Group == id && h.Source == x.digest {
-			x.halt = h
+	for _, list := range [][]decision.Halt{r.Policy.Halts, r.Memory.Halts} {
+		for _, h := range list {
+			if h.Group == id && h.Source == x.digest {
+				x.halt = h
+			}
 		}
 	}
 	for _, i := range r.groups[g].members {
@@ -131,23 +143,24 @@ func (r *Round) recall(x *rollout, g int) {
 				x.came = cmp.Or(x.came, n.Name)
 			}
 		case len(n.Instance.Source) > 0:
-			if x.old = append(x.old, i); n.State == round.StateMarked {
-				r.noteWorked(&x.facts, i)
+			if old = append(old, i); n.State == round.StateMarked {
+				r.noteWorked(&x.facts, n)
 			}
 		}
 	}
 	switch f := &x.facts; {
-	case len(x.old) > 0:
+	case len(old) > 0:
 		x.under, f.Ended = true, time.Time{}
-	case known >= 0 || x.halt.Why != "":
+	case known || x.halt.Why != "":
 		f.Ended = cmp.Or(f.Ended, r.Now)
 		x.under = x.halt.Why != "" || !r.Reached(f.Ended.Add(watchFor))
 	}
+	return old
 }
 
 // verdict halts the rollout where a machine of the source shows that it should be, ends a halt of which the evidence is gone, and
 // finds the machine that proves the source.
-func (r *Round) verdict(x *rollout, g *round.Group) {
+func (r *Round) verdict(x *rollout, g *round.Group, old []int) {
 	if !x.under {
 		return
 	}
@@ -156,7 +169,7 @@ func (r *Round) verdict(x *rollout, g *round.Group) {
 	if x.halt.Why == "" && bad.words == "" && x.facts.Proven.IsZero() { // a machine that proves it counts more than another one that is late
 		r.prove(x)
 	}
-	if late := r.machines(x, g); bad.words == "" {
+	if late := r.machines(x, g, old); bad.words == "" {
 		bad = late
 	}
 	switch {
@@ -252,20 +265,24 @@ func (r *Round) working(n *round.Node) []*cluster.Pod {
 	return out
 }
 
-// Halted says why the rollout of a group's present source is halted; empty: it is not.
-func (r *Round) Halted(g int) string { return r.groups[g].rollout.halt.Why }
-
 // failed says why a machine of a group's present source goes, because the rollout is halted; empty: it does not.
 func (r *Round) failed(n *round.Node) string {
-	if halted := r.Halted(n.Group); halted != "" && r.fresh(n) {
-		return halted
+	if x := r.groups[n.Group].rollout; x != nil && r.fresh(n) {
+		return x.halt.Why
+	}
+	return ""
+}
+
+// Halted says why the rollout of a group's present source is halted; empty: it is not.
+func (r *Round) Halted(g int) string {
+	if x := r.groups[g].rollout; x != nil {
+		return x.halt.Why
 	}
 	return ""
 }
 
 // StaysForHalt says why a machine of another source stays although nothing needs it: the rollout of its group is halted; empty: it need not.
-func (r *Round) StaysForHalt(i int) string {
-	n := &r.Nodes[i]
+func (r *Round) StaysForHalt(n *round.Node) string {
 	if halted := r.Halted(n.Group); halted != "" && !r.fresh(n) {
 		return "it stays while the rollout of its group is halted: " + halted
 	}
@@ -274,9 +291,8 @@ func (r *Round) StaysForHalt(i int) string {
 
 // Unproven says why the machine of a node is not ended yet, whatever it goes for; empty: nothing. Until the first machine of its
 // group's present source has proven itself, it is the place to which the pods can go back.
-func (r *Round) Unproven(i int) string {
-	n := &r.Nodes[i]
-	if x := &r.groups[n.Group].rollout; x.halt.Why == "" && !r.fresh(n) {
+func (r *Round) Unproven(n *round.Node) string {
+	if x := r.groups[n.Group].rollout; x != nil && x.halt.Why == "" && !r.fresh(n) {
 		return cmp.Or(x.trial.words, x.wait.words)
 	}
 	return ""
@@ -287,9 +303,9 @@ func (r *Round) Unproven(i int) string {
 func (r *Round) waitsForSource(i int, why Reason) string {
 	n := &r.Nodes[i]
 	g := &r.groups[n.Group]
-	x := &g.rollout
+	x := g.rollout
 	switch {
-	case r.failed(n) != "":
+	case x == nil || r.failed(n) != "":
 		return ""
 	case x.halt.Why != "":
 		return fmt.Sprintf("the rollout of source %s of its group is halted [%s]", x.digest, decision.RuleHalted)
@@ -298,7 +314,7 @@ func (r *Round) waitsForSource(i int, why Reason) string {
 	case x.proven() && x.wait.words != "":
 		return x.wait.words
 	case x.proven():
-		return r.pace(i, x)
+		return cmp.Or(r.checkpoint(i, x), r.ramp(i, x))
 	case g.taken:
 		return fmt.Sprintf("another node of the group goes first, for the first machine of source %s", x.digest)
 	case x.drained != "":
@@ -318,43 +334,58 @@ func (r *Round) unchecked(x *rollout) finding {
 	return finding{}
 }
 
-// pace says why a node waits although its source is proven; empty: it need not. At a checkpoint the rollout waits for a time that begins
-// when the machine of the source joined that made the share. And half as many nodes go at once as machines of the source have pods, and at
-// least one, so that a fault that shows on few of them meets few.
-func (r *Round) pace(i int, x *rollout) string {
+// checkpoint says at which share of its group the rollout waits; empty: at none. The time of a checkpoint begins when the machine of the
+// source joined that made its share.
+func (r *Round) checkpoint(i int, x *rollout) string {
+	if len(r.Policy.ReplaceCheckpoints) == 0 {
+		return ""
+	}
 	r.count()
 	g := &r.groups[r.Nodes[i].Group]
-	old, now, used := 0, 0, 0 // nodes of other sources, those of them that go beside this one, and machines of the source with pods
+	old, stay := 0, 0
 	for _, k := range g.members {
-		switch _, fresh := slices.BinarySearch(x.fresh, k); {
-		case fresh && r.Nodes[k].State == round.StateReady && len(r.working(&r.Nodes[k])) > 0:
-			used++
-		case !fresh:
-			if old++; k != i && r.down[k] == going {
-				now++
+		if _, fresh := slices.BinarySearch(x.fresh, k); !fresh {
+			if old++; r.down[k] != going || k == i {
+				stay++
 			}
 		}
 	}
+	joined := make([]time.Time, len(x.fresh))
+	for k, f := range x.fresh {
+		joined[k] = r.Nodes[f].Created
+	}
+	slices.SortFunc(joined, time.Time.Compare)
 	for _, c := range r.Policy.ReplaceCheckpoints {
 		share := max(g.size*c.Percent/100, 1)
-		if old-now > g.size-share {
-			break // the node is one of the share
+		if stay > g.size-share {
+			return "" // the node is one of the share
 		}
-		if old > g.size-share || len(x.fresh) == 0 {
+		if old > g.size-share || len(joined) == 0 {
 			return fmt.Sprintf("the rollout waits at %d%% of the group, and nodes of that share are on their way out", c.Percent)
 		}
-		joined := make([]time.Time, len(x.fresh))
-		for k, f := range x.fresh {
-			joined[k] = r.Nodes[f].Created
-		}
-		slices.SortFunc(joined, time.Time.Compare)
 		if due := joined[min(share, len(joined))-1].Add(c.Wait); !r.Reached(due) {
 			r.WakeAt(due)
 			return fmt.Sprintf("the rollout waits at %d%% of the group until %s", c.Percent, round.Stamp(due))
 		}
 	}
-	if now < max((used+1)/2, 1) {
+	return ""
+}
+
+// ramp says why a node waits although its source is proven: half as many nodes go at once as machines of the source have pods, and at
+// least one, so that a fault that shows on few of them meets few. Empty: it need not wait.
+func (r *Round) ramp(i int, x *rollout) string {
+	r.count()
+	most, now := 0, 0
+	for _, k := range r.groups[r.Nodes[i].Group].members {
+		switch _, fresh := slices.BinarySearch(x.fresh, k); {
+		case fresh && r.Nodes[k].State == round.StateReady && len(r.working(&r.Nodes[k])) > 0:
+			most++
+		case !fresh && k != i && r.down[k] == going:
+			now++
+		}
+	}
+	if now < max((most+1)/2, 1) {
 		return ""
 	}
-	return fmt.Sprintf("half as many nodes go at once as machines of source %s have pods: %d of %d", x.digest, now, used)
+	return fmt.Sprintf("half as many nodes go at once as machines of source %s have pods: %d of %d", x.digest, now, most)
 }

@@ -413,10 +413,10 @@ func TestHaltsAreKept(t *testing.T) {
 
 // stays is by which rule a machine stays that nothing needs.
 func stays(d *disruption.Round, i int) string {
-	switch {
-	case d.StaysForHalt(i) != "":
+	switch n := &d.Nodes[i]; {
+	case d.StaysForHalt(n) != "":
 		return decision.RuleHalted
-	case d.Unproven(i) != "":
+	case d.Unproven(n) != "":
 		return decision.RuleCanary
 	}
 	return ""

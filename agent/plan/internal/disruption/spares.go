@@ -160,20 +160,15 @@ func (r *Round) Grow() {
 		if len(names) == 0 {
 			continue
 		}
+		g.Bought, r.Grew = true, true
 		slices.Sort(names)
 		why := "in place of " + strings.Join(names, ", ")
 		if len(names) == 1 {
 			why += ": " + r.Reason(r.ByName[cluster.NodeName(names[0])]).Why
 		}
-		r.buy(g, decision.RuleReplace, why)
+		r.WakeAt(r.Now.Add(time.Second))
+		r.Act(decision.Grow{Group: g.ID, From: g.CorrectedTarget, To: g.Size + g.Grow, Rule: decision.RuleReplace, Why: why})
 	}
-}
-
-// buy asks for the machines that are ordered of a group.
-func (r *Round) buy(g *round.Group, rule, why string) {
-	g.Bought, r.Grew = true, true
-	r.WakeAt(r.Now.Add(time.Second))
-	r.Act(decision.Grow{Group: g.ID, From: g.CorrectedTarget, To: g.Size + g.Grow, Rule: rule, Why: why})
 }
 
 // GivenUp tells a node that is left alone for a while.
@@ -185,3 +180,8 @@ func (r *Round) GiveUp(name cluster.NodeName) { round.Set(&r.Next.GivenUp, name,
 // Forces tells that the drain of a node that is replaced is not waited for beyond its time. Then a budget that allows no
 // disruption does not keep such a node from being cordoned; what else blocks its drain does.
 func (r *Round) Forces() bool { return r.Policy.ReplaceDrainOverdue == "force" }
+
+// Forced ends a machine with the pods that are left on it, because its drain did not end in its time.
+func (r *Round) Forced(pods int, deadline time.Time) decision.Terminate {
+	return decision.Terminate{Forced: true, Rule: decision.RuleForced, Why: fmt.Sprintf("%s did not leave by %s, and end with the machine (AUTOSCALER_SCALING_REPLACE_DRAIN_OVERDUE=force)", round.Pods(pods), round.Stamp(deadline))}
+}

@@ -57,7 +57,7 @@ func (r *Round) Tell() {
 	}
 	r.keepToReplace()
 	for i := range r.groups {
-		if r.groups[i].replaces() {
+		if r.groups[i].rollout != nil {
 			r.count() // also where no node was asked for: it remembers sizes
 			r.Plan.Rollouts = append(r.Plan.Rollouts, r.tell(i))
 		}
@@ -66,7 +66,7 @@ func (r *Round) Tell() {
 
 func (r *Round) tell(i int) decision.Rollout {
 	g, own := &r.Groups[i], &r.groups[i]
-	x := &own.rollout
+	x := own.rollout
 	out := decision.Rollout{Group: g.ID, Source: x.digest}
 	for k := range g.Instances {
 		if g.Instances[k].Member {
@@ -135,7 +135,7 @@ func (r *Round) tellState(i int, out *decision.Rollout) {
 
 // holds tells whether a row holds for a group, in words.
 func (r *Round) holds(row *decision.RolloutRow, i int, out *decision.Rollout, closed string) (words string, since time.Time, holds bool) {
-	x := &r.groups[i].rollout
+	x := r.groups[i].rollout
 	rule, suspended := r.suspended(i)
 	switch row.Evidence {
 	case decision.EvidenceFails:
@@ -150,15 +150,20 @@ func (r *Round) holds(row *decision.RolloutRow, i int, out *decision.Rollout, cl
 	case decision.EvidenceClosed:
 		return closed, since, closed != ""
 	case decision.EvidenceUnproven:
-		out.Trial, words = x.trial.node, fmt.Sprintf("no machine of source %s has come yet", x.digest)
-		if x.came != "" {
-			words = fmt.Sprintf("node %s, a machine of source %s, is Ready, and no pod on it has proven the source yet", x.came, x.digest)
-		}
-		return cmp.Or(x.trial.words, words), since, !x.proven()
+		out.Trial = x.trial.node
+		return cmp.Or(x.trial.words, r.unprovenWords(x)), since, !x.proven()
 	case decision.EvidenceTrouble:
 		return x.wait.words, since, x.wait.words != ""
 	}
 	return "", since, true
+}
+
+// unprovenWords say of a source that nothing has proven yet, and of which no machine has still to show something, what there is of it.
+func (r *Round) unprovenWords(x *rollout) string {
+	if x.came != "" {
+		return fmt.Sprintf("node %s, a machine of source %s, is Ready, and no pod on it has proven the source yet", x.came, x.digest)
+	}
+	return fmt.Sprintf("no machine of source %s has come yet", x.digest)
 }
 
 // closed says that no disruption budget lets a node of the group go now, for none of the reasons for which nodes are to be
@@ -169,14 +174,16 @@ func (r *Round) closed(i int, out *decision.Rollout) string {
 		if out.By[reason] == 0 && (len(out.By) > 0 || reason != cluster.ReasonDrifted) {
 			continue
 		}
+		group, all := r.budgets(i, reason)
 		var next time.Time
 		why := ""
-		for _, l := range r.limits(i, reason) {
+		for k, list := range []cluster.DisruptionBudgets{group, all} {
+			smallest, opens, any, fault := r.smallest(list, reason, []int{r.groups[i].size, r.size}[k])
 			switch {
-			case l.fault != "":
-				why = "a disruption budget cannot be read: " + l.fault
-			case l.any && (l.smallest == nil || l.smallest.Nodes == 0):
-				why, next = fmt.Sprintf("no disruption budget lets a node go now because it is %s", reason), round.Later(next, l.next)
+			case fault != "":
+				why = "a disruption budget cannot be read: " + fault
+			case any && (smallest == nil || smallest.Nodes == 0):
+				why, next = fmt.Sprintf("no disruption budget lets a node go now because it is %s", reason), round.Later(next, opens)
 			}
 		}
 		if why == "" {

@@ -6,6 +6,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/contents"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
 )
@@ -74,7 +75,7 @@ func newBoard(p *Buyer, cost []float64, w way, steps int, large bool) *board {
 		}
 	}
 	if w.contents {
-		b.placeContents(contentsOf(b.State))
+		b.placeContents(contents.Of(b.State))
 	}
 	if size := w.again - restartDraws; size > 0 {
 		order := slices.Clone(b.order)
@@ -205,11 +206,14 @@ func (b *board) place(class, n int) (done int) {
 	if b.tree == nil {
 		b.tree = newTree(b.sim.Nodes(), b.sim.Room)
 	}
-	size := b.Dimensions.Class(class)
+	size, filters := b.Dimensions.Class(class), b.FiltersOf(class)
 	for again := true; again && done < n && !b.sim.Spent(); {
 		again = false
 		looks := 0
-		for at := b.tree.next(0, size); at >= 0 && done < n; at = b.tree.next(at+1, size) {
+		for at := filters.Next(0); done < n; at = filters.Next(at + 1) {
+			if at = b.tree.next(at, size); at < 0 {
+				break
+			}
 			looks++
 			k := b.fill(class, at, n-done)
 			done += k
@@ -233,7 +237,7 @@ func (b *board) placedOn(at int) {
 // fillPlaces puts up to n pods of a class on the first places, or the last ones, that let them on, whatever these score, and returns how
 // many; pods that are spread over hosts evenly. It costs the places, for constrained pods several times.
 func (b *board) fillPlaces(class, n int, lastFirst bool) (done int) {
-	evenly := b.evenly(class)
+	evenly, filters := b.evenly(class), b.FiltersOf(class)
 	for again := true; again && done < n; {
 		again = false
 		for i := 0; i < b.sim.Nodes() && done < n; i++ {
@@ -243,6 +247,9 @@ func (b *board) fillPlaces(class, n int, lastFirst bool) (done int) {
 			}
 			if evenly {
 				most = 1
+			}
+			if at < len(b.Nodes) && !filters.May(at) {
+				continue
 			}
 			if k := b.fill(class, at, most); k > 0 {
 				done, again = done+k, b.Constrained(class)

@@ -2,11 +2,11 @@ package purchase
 
 import (
 	"cmp"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"math"
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
 )
@@ -32,9 +32,9 @@ type filling struct {
 	classes []int // that are left, large ones first
 }
 
-// ways is how many groups are tried as the first one; mostLike is how many classes are compared with the room of a machine.
-const packTries = 6
-const ways, mostLike, fewPods = 3, 256, 8
+// packTries is how often a packing begins again with more machines; ways is how many groups are tried as the first one; mostLike is how many
+// classes are compared with the room of a machine. Pods that depend on others are bound one by one where they are more than a fewPods-th of the places.
+const packTries, ways, mostLike, fewPods = 6, 3, 256, 8
 
 // byCounts puts the cheapest of a few packings on the board with its pods. What it leaves is bought for at once.
 func (b *board) byCounts() {
@@ -49,7 +49,7 @@ func (b *board) byCounts() {
 			best, least = f, score
 		}
 	}
-	b.sim.Limit = b.sim.Steps + round.SearchSteps.Budget()
+	b.sim.Limit = b.sim.Steps + budget.Search.Budget()/2
 	for try := 0; ; try++ {
 		m := b.mark()
 		left := b.arrange(best)
@@ -217,12 +217,23 @@ func (b *board) hosts() (n int, spread bool) {
 			continue
 		}
 		left := b.left[c] - b.place(c, b.left[c])
-		g := b.groups[slices.IndexFunc(b.groups, func(g int) bool { return b.takes(c, g) })]
+		g := b.largest(c)
 		for k := 1; left > 0 && k > 0 && !b.sim.Spent(); left -= k {
 			k = b.fill(c, b.add(g), left)
 		}
 	}
 	return len(b.machines) - before, spread
+}
+
+// largest is the group of whose machine a pod of a class takes the smallest share.
+func (b *board) largest(class int) int {
+	size, best, least := b.Dimensions.Class(class), -1, math.Inf(1)
+	for _, g := range b.groups {
+		if part := share(size, b.rooms[g]); part < least && b.takes(class, g) {
+			best, least = g, part
+		}
+	}
+	return best
 }
 
 // pack fills what is open, then machine after machine; those that are opened for pods that are spread over hosts are there from the beginning.
@@ -451,7 +462,7 @@ func (s *filling) fillRest() {
 	}
 }
 
-// packed is what has been done since a mark, each machine as cheap as its content allows.
+// packed is what has been done since a mark, each machine as cheap as its content allows; those that stay empty are left out.
 func (s *filling) packed(m mark) (f packed) {
 	f.puts, f.left = slices.Clone(s.sim.Placed(m.sim)), s.left
 	on := make([][]int, s.sim.Nodes()-s.from)
@@ -462,8 +473,13 @@ func (s *filling) packed(m mark) (f packed) {
 	}
 	cheapest := slices.SortedStableFunc(slices.Values(s.groups), func(x, y int) int { return cmp.Compare(s.cost[x], s.cost[y]) })
 	use, y := make([]int64, s.Dimensions.Len()), slices.Clone(s.y)
+	to := make([]int, len(on)) // the places that the machines have then
 	for i, classes := range on {
 		g := s.machines[s.from+i-len(s.Nodes)]
+		if to[i] = s.from + len(f.groups); len(classes) == 0 {
+			y[g]--
+			continue
+		}
 		for k := range use {
 			use[k] = s.rooms[g][k] - s.sim.Room(s.from + i)[k]
 		}
@@ -479,6 +495,11 @@ func (s *filling) packed(m mark) (f packed) {
 			}
 		}
 		f.groups = append(f.groups, g)
+	}
+	for i := range f.puts {
+		if p := &f.puts[i]; p.Node >= s.from {
+			p.Node = to[p.Node-s.from]
+		}
 	}
 	return f
 }

@@ -140,6 +140,31 @@ func TestOpenings(t *testing.T) {
 	}
 }
 
+// TestHosts: so many machines are needed by pods that keep others of their class off theirs, and no more for want of room on small machines.
+func TestHosts(t *testing.T) {
+	k := newMarket()
+	k.group("a", "z", 600, 1024, 1)
+	k.group("b", "z", 8000, 16384, 12)
+	for range 10 {
+		apart(k.waiting(2, 500, 64), hostname)
+	}
+	if n, _ := largeBoard(k).hosts(); n != 2 {
+		t.Errorf("%d hosts", n)
+	}
+}
+
+// TestEmptyMachines: machines that are opened and stay empty are not bought.
+func TestEmptyMachines(t *testing.T) {
+	k := newMarket()
+	k.group("a", "z", 1000, 2048, 1)
+	k.waiting(2, 900, 64)
+	b := largeBoard(k)
+	f := b.pack(opening{open: []int{0, 0, 0, 0}, rank: []int{0}})
+	if left := b.arrange(f); len(f.groups) != 2 || sum(left) > 0 {
+		t.Errorf("%d machines, %v left", len(f.groups), left)
+	}
+}
+
 func largeBoard(k *market) *board {
 	p := k.buyer()
 	return newBoard(p, p.orderedCosts(), way{}, 100_000, true)

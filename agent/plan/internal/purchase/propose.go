@@ -143,7 +143,7 @@ func (b *board) fillNew(at int, left []int) (took []int, value float64) {
 			continue
 		}
 		n := b.fill(c, at, left[c])
-		if n == 0 && b.Constrained(c) { // it may open another place
+		if n == 0 && !b.large && b.Constrained(c) { // it may open another place
 			n = b.sim.Bind(c, left[c])
 		}
 		took[i] = n
@@ -157,7 +157,7 @@ func (b *board) fillNew(at int, left []int) (took []int, value float64) {
 func (b *board) fillOpened(left []int) {
 	for _, c := range b.order {
 		if left[c] > 0 && b.Constrained(c) {
-			left[c] -= b.sim.Bind(c, left[c])
+			left[c] -= b.place(c, left[c])
 		}
 	}
 }

@@ -103,6 +103,14 @@ func (w *State) newFilterRow(class int) []int8 {
 // May is false only where the filters are known to refuse the node; it asks none of them.
 func (f ClassFilters) May(n int) bool { return f.known[n] >= 0 }
 
+// Next is the first node from n on that the filters are not known to refuse; as many as there are nodes: none.
+func (f ClassFilters) Next(n int) int {
+	for n < len(f.known) && f.known[n] < 0 {
+		n++
+	}
+	return n
+}
+
 // Passes tells whether a node passes, room and other pods aside.
 func (f ClassFilters) Passes(n int) bool {
 	if f.known[n] == 0 {

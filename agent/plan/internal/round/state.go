@@ -11,6 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/daemons"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 )
@@ -47,7 +48,7 @@ type State struct {
 	Grew              bool
 	Unhealthy         string // why deletions are frozen; empty: they are not
 	totals            totals
-	Spent             Spent                 // steps of the parts of this round
+	Spent             budget.Spent          // steps of the parts of this round
 	sets              [][]int               // by group: those that are balanced with it; nil: not asked yet
 	headrooms         []HeadroomPieces      // headroom that is open now
 	interruptedNodes  map[int]*cluster.Node // by node: see releaseInterrupted
@@ -274,7 +275,7 @@ type Cache struct {
 
 // BudgetSpent tells in the Plan that a part has no steps left and decides the rest coarsely,
 // once a part.
-func (w *State) BudgetSpent(p Part, format string, args ...any) {
+func (w *State) BudgetSpent(p budget.Part, format string, args ...any) {
 	if w.Spent.TellOnce(p) {
 		w.HeldWhy("cluster", "cluster", decision.RuleBudget, "the budget of "+p.String()+" is spent: "+fmt.Sprintf(format, args...))
 	}

@@ -6,6 +6,9 @@ import "slices"
 // limit. It costs n times the sets of nodes that differ to the class, and the nodes that have changed
 // since the class was last bound.
 func (s *Sim) Bind(class, n int) int {
+	if s.Spent() {
+		return 0
+	}
 	v := s.viewOf(class)
 	for done := range n {
 		if s.Spent() {

@@ -2,7 +2,6 @@ package aws
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -177,7 +176,7 @@ func (c *Cloud) launch(g *group, zone string, o choice, cause string) {
 		i.publicIP = fmt.Sprintf("203.0.113.%d", 1+c.rng.IntN(254))
 	}
 	if o.version.IPv6 {
-		i.ipv6 = netip.MustParseAddr(fmt.Sprintf("2001:db8:0:%x::%s", c.zoneIndex(zone), c.hex(4))).String() // as EC2 writes it
+		i.ipv6 = fmt.Sprintf("2001:db8:0:%x::%s", c.zoneIndex(zone), c.hex(4))
 	}
 	for k, v := range o.version.Tags {
 		i.tags[k] = v

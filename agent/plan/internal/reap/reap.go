@@ -1,4 +1,7 @@
-package plan
+// Package reap terminates the instances that never became Nodes: Instances(round.State).
+//
+// Layer 4. It refuses to end an instance on old facts, one that may back a Node, and one below the minimum of its group.
+package reap
 
 import (
 	"fmt"
@@ -11,15 +14,16 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// reapInstances terminates the instances that never became Nodes: on fresh facts only, none that may back a Node, none below the minimum
-// of its group, and a bounded number at once. The bound is one for each group and apart from removals, since no pod moves.
-func reapInstances(w *round.State) {
+// Instances terminates the instances that never became Nodes: on fresh facts only, none
+// that may back a Node, and a bounded number at once. The bound is one for each group and
+// apart from removals, since no pod moves.
+func Instances(w *round.State) {
 	for i := range w.Groups {
 		g := &w.Groups[i]
 		slices.SortFunc(g.Reapable, func(a, b round.Reapable) int { return strings.Compare(string(a.Instance.ID), string(b.Instance.ID)) })
 		most := min(g.CorrectedTarget-g.Min, w.Policy.MaxEmptyAtOnce)
 		for _, d := range g.Reapable {
-			rule, why := keepsInstance(w, g, d.Instance)
+			rule, why := keep(w, g, d.Instance)
 			switch {
 			case rule != "":
 			case g.CorrectedTarget-g.Removing <= g.Min:
@@ -37,8 +41,8 @@ func reapInstances(w *round.State) {
 	}
 }
 
-// keepsInstance says why an instance without a Node must be kept.
-func keepsInstance(w *round.State, g *round.Group, in *cluster.Instance) (rule, why string) {
+// keep says why an instance without a Node must be kept.
+func keep(w *round.State, g *round.Group, in *cluster.Instance) (rule, why string) {
 	switch {
 	case w.Snapshot.Stale != "":
 		return decision.RuleStale, "the cluster's facts may be old: " + w.Snapshot.Stale

@@ -1,11 +1,11 @@
-package round
+package budget
 
 import "testing"
 
 // TestParts: every part has a name and a budget, and is counted and told of apart from the others.
 func TestParts(t *testing.T) {
-	if len(Parts()) != int(partCount) {
-		t.Fatalf("%d parts, want %d", len(Parts()), partCount)
+	if len(Parts()) != int(count) {
+		t.Fatalf("%d parts, want %d", len(Parts()), count)
 	}
 	var spent Spent
 	names := map[string]bool{}

@@ -1,4 +1,4 @@
-package plan
+package softtaint
 
 import (
 	"fmt"
@@ -11,8 +11,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// TestSoftTaints: which of the nodes a, b and c of a group get the taint (+) or lose it (-), and when the agent looks again.
-func TestSoftTaints(t *testing.T) {
+var now = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+
+// TestUpdate: which of the nodes a, b and c of a group get the taint (+) or lose it (-), and when the agent looks again.
+func TestUpdate(t *testing.T) {
 	type in = func(s *cluster.Snapshot, p *decision.Policy)
 	tainted := func(s *cluster.Snapshot, names ...int) {
 		for _, i := range names {
@@ -59,7 +61,7 @@ func TestSoftTaints(t *testing.T) {
 		w := round.New(new(round.Cache), &s, &decision.Memory{}, &p)
 		w.Index()
 		w.Next.Unneeded, w.Plan.Wake = c.unneeded, time.Time{}
-		updateSoftTaints(w)
+		Update(w)
 		got, wake := "", time.Duration(0)
 		for _, a := range w.Plan.Actions {
 			taint, sign, why := a.(decision.SoftTaint), " +", "not needed since "

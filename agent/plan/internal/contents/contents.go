@@ -1,4 +1,6 @@
-package purchase
+// Package contents reads from the Memory which waiting pods count on which upcoming machine: Of(round.State). Layer 1, pure. It
+// refuses to say whether they have room there.
+package contents
 
 import (
 	"cmp"
@@ -8,44 +10,44 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// podRun are pods of one class.
-type podRun struct{ Class, N int }
+// Run are pods of one class.
+type Run struct{ Class, N int }
 
-// content is the pods of one upcoming machine that still wait.
-type content struct {
+// Content is the pods of one upcoming machine that still wait.
+type Content struct {
 	Group, Machine int
-	Pods           []podRun
+	Pods           []Run
 	Node           int // of the round, where some of its pods run already; -1: none do
 }
 
 // machineNumber is an upcoming machine as the Memory names it.
 type machineNumber struct{ group, machine int }
 
-// contentList gathers contents.
-type contentList struct {
-	all []content
+// list gathers contents.
+type list struct {
+	all []Content
 	w   *round.State
 	at  map[machineNumber]int
 }
 
-func (l *contentList) add(m machineNumber, class, n int) {
+func (l *list) add(m machineNumber, class, n int) {
 	i, known := l.at[m]
 	if !known {
 		i = len(l.all)
 		l.at[m] = i
-		l.all = append(l.all, content{Group: m.group, Machine: m.machine, Node: -1})
+		l.all = append(l.all, Content{Group: m.group, Machine: m.machine, Node: -1})
 	}
 	c := &l.all[i]
 	if last := len(c.Pods) - 1; last >= 0 && c.Pods[last].Class == class {
 		c.Pods[last].N += n
 	} else {
-		c.Pods = append(c.Pods, podRun{class, n})
+		c.Pods = append(c.Pods, Run{class, n})
 	}
 }
 
-// contentsOf reads from the Memory which waiting pods count on which upcoming machine, by group and machine, whether they have room there or
-// not. It costs the reservations, the pods that wait and the pods of nodes that are upcoming or have just become Ready.
-func contentsOf(w *round.State) []content {
+// Of are the contents of the Memory, by group and machine. It costs the reservations, the pods that wait
+// and the pods of nodes that are upcoming or have just become Ready.
+func Of(w *round.State) []Content {
 	of := make(map[cluster.PodKey]machineNumber)
 	for _, r := range w.Memory.Reservations {
 		if g, known := w.ByID[r.Group]; known && r.Machine > 0 {
@@ -57,7 +59,7 @@ func contentsOf(w *round.State) []content {
 	if len(of)+len(w.Memory.MissingByMachine) == 0 {
 		return nil
 	}
-	l := contentList{w: w, at: make(map[machineNumber]int)}
+	l := list{w: w, at: make(map[machineNumber]int)}
 	missing := missingByOwner(w)
 	for i := range w.Demands {
 		k := &w.Demands[i]
@@ -76,7 +78,7 @@ func contentsOf(w *round.State) []content {
 	}
 	l.findNodes(of)
 	out := l.all
-	slices.SortFunc(out, func(a, b content) int {
+	slices.SortFunc(out, func(a, b Content) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Machine, b.Machine))
 	})
 	return out
@@ -100,7 +102,7 @@ func missingByOwner(w *round.State) map[cluster.UID][]missingPods {
 }
 
 // addMissing adds at most so many pods of a class, and takes them off the list.
-func (l *contentList) addMissing(from []missingPods, class, most int) {
+func (l *list) addMissing(from []missingPods, class, most int) {
 	for i := range from {
 		if n := min(from[i].n, most); n > 0 {
 			l.add(from[i].machineNumber, class, n)
@@ -111,7 +113,7 @@ func (l *contentList) addMissing(from []missingPods, class, most int) {
 }
 
 // findNodes finds the nodes where some pods of a content run already.
-func (l *contentList) findNodes(of map[cluster.PodKey]machineNumber) {
+func (l *list) findNodes(of map[cluster.PodKey]machineNumber) {
 	w := l.w
 	for _, i := range w.NewNodes() {
 		for p := range w.Nodes[i].Pods {

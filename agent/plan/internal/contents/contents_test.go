@@ -1,4 +1,4 @@
-package purchase
+package contents
 
 import (
 	"fmt"
@@ -23,8 +23,8 @@ func missingOn(g cluster.GroupID, machine, pods int) decision.MissingReservation
 	return decision.MissingReservation{Group: g, Machine: machine, Owner: "rs", Pods: pods}
 }
 
-// TestContentsOf: the pods a1, a2, b1 and b2 wait, of classes 0 and 1, and c1, of which nothing is bought; the pods of class 1 are of a controller.
-func TestContentsOf(t *testing.T) {
+// TestOf: the pods a1, a2, b1 and b2 wait, of classes 0 and 1, and c1, of which nothing is bought; the pods of class 1 are of a controller.
+func TestOf(t *testing.T) {
 	type bound = [2]string // a pod and the node that it runs on; the nodes n1 and n2 are of group g, z1 of group h
 	for name, c := range map[string]struct {
 		reserved []decision.Reservation
@@ -82,14 +82,14 @@ func TestContentsOf(t *testing.T) {
 		w.Index()
 		w.Account()
 		w.Gather()
-		if got := show(w, contentsOf(w)); got != c.want {
+		if got := show(w, Of(w)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
 
 // show writes contents as " g1[0x2 1x1]n2": two pods of class 0 and one of class 1 on the first machine of group g, which is node n2.
-func show(w *round.State, list []content) string {
+func show(w *round.State, list []Content) string {
 	out := ""
 	for _, c := range list {
 		out += fmt.Sprintf(" %s%d[", w.Groups[c.Group].ID, c.Machine)

@@ -1,4 +1,4 @@
-package plan
+package reap
 
 import (
 	"fmt"
@@ -35,8 +35,8 @@ func dead(change func(s *cluster.Snapshot, p *decision.Policy)) *round.State {
 	return w
 }
 
-// TestReapInstances: what keeps an instance that never became a Node, and how many go at once.
-func TestReapInstances(t *testing.T) {
+// TestInstances: what keeps an instance that never became a Node, and how many go at once.
+func TestInstances(t *testing.T) {
 	type in = func(s *cluster.Snapshot, p *decision.Policy)
 	node := func(n cluster.Node) in {
 		return func(s *cluster.Snapshot, _ *decision.Policy) { s.Nodes = append(s.Nodes, &n) }
@@ -70,7 +70,7 @@ func TestReapInstances(t *testing.T) {
 		}, "x:///b", decision.RuleClaimed},
 	} {
 		w := dead(c.change)
-		reapInstances(w)
+		Instances(w)
 		gone, held := "", ""
 		for _, a := range w.Plan.Actions {
 			gone += fmt.Sprint(" ", a.(decision.Terminate).Instance)

@@ -1,4 +1,7 @@
-package plan
+// Package softtaint tells kube-scheduler which nodes may go: Update(round.State).
+//
+// Small and apart: it reads the timers that scaledown keeps, and needs nothing else of that package. Layer 4. It refuses to change what decides whether a node goes, and anything on stale facts.
+package softtaint
 
 import (
 	"time"
@@ -12,10 +15,10 @@ import (
 // burst that comes and goes within it writes nothing.
 const softTaintAfter = 30 * time.Second
 
-// updateSoftTaints tells kube-scheduler which nodes may go: it taints nodes that have been unneeded, that fewer or cheaper machines replace,
-// or whose pods have had room on other nodes, for a while, a bounded number of changes in a round, and first of all those that are needed
-// again. It changes nothing of what decides whether a node goes, and nothing on stale facts.
-func updateSoftTaints(w *round.State) {
+// Update taints the nodes that may go: nodes that have been unneeded, that fewer or cheaper machines replace, or whose pods have had
+// room on other nodes, for a while, a bounded number of changes in a round, and first of all those that are needed
+// again.
+func Update(w *round.State) {
 	left := w.Policy.MaxBulkSoftTaintCount
 	if left <= 0 || w.Snapshot.Stale != "" {
 		return
