@@ -36,7 +36,7 @@ func TestTheAgentExplainsItself(t *testing.T) {
 	s.lonely("huge", "100")
 	s.explains("explain pod huge", "no node group can help", "0/1 node groups can help: 1 Insufficient cpu", "workers: [F6] Insufficient cpu", "0/1 nodes are available: 1 Insufficient cpu")
 	s.until("naked Running", func() bool { return s.phase("naked") == corev1.PodRunning })
-	s.explains("explain node "+node, "has no controller to make it again", "NO   D6", "minimum 0")
+	s.explains("explain node "+node, "has no controller to make it again", "NO   D6", "its group has more machines than its minimum")
 	s.explains("explain pod naked", "it keeps its node from being removed")
 	s.explains("explain group workers", "it can grow", "minimum 0, target 1, maximum 5")
 	if out, code := s.command("explain", "pod", "nobody"); code != 1 || !strings.Contains(out, "there is no pod nobody") {
