@@ -73,9 +73,7 @@ var Equivalent = map[string]map[string]string{
 		`daemons.go vector: never len(v.classes) == 1`: "a copy of the same",
 		`memory.go Remember: always any (2)`:           "where no pod runs and nothing is remembered nothing is noted, and what is remembered differs from the template",
 	},
-	"agent/plan/internal/consolidation": {
-		`candidates.go replacements: always gr.CanGrow()`: "growth.Count says that no machine may come: it only costs time",
-	},
+	"agent/plan/internal/consolidation": {},
 	"agent/plan/internal/scaledown": {
 		`drainorder.go OptOutNow: never !ok`:                                                                                       "no time is read: it only costs time",
 		`relocation.go tryRelocate: always a.constrained`:                                                                          "the order of the classes stays: it only costs time",
@@ -96,9 +94,6 @@ var Equivalent = map[string]map[string]string{
 		`relocationconstraints.go cordon: always t.shapes[from] == nil`:                                                            "the shape is made again: it only costs time",
 		`spread.go lateClasses: always !w.lateKnown`:                                                                               "the pods that wait are looked at again: it only costs time",
 		`spread.go lateClasses: always !slices.Contains(w.late, class)`:                                                            "a class that is noted twice is asked twice: it only costs time",
-		`certain.go Certain: never t == nil || !slices.ContainsFunc(q.classes, t.State.Constrained)`:                               "what is not constrained is constrained nowhere: it only costs time",
-		`certain.go Certain: never !slices.ContainsFunc(q.classes, t.State.Constrained)`:                                           "as above",
-		`certain.go Certain: always w.settled == nil`:                                                                              "the state is made again: it only costs time",
 		`planner.go busyWords: always !ok`:                                                                                         "the words are made again: it only costs time",
 		`scaledown.go allowedAtFirst: always w.allowed == nil`:                                                                     "the budgets are noted again: it only costs time",
 	},
@@ -113,8 +108,6 @@ var Equivalent = map[string]map[string]string{
 		`reasons.go Reason: always !x.known`:                     "as above",
 	},
 	"agent/plan/internal/round": {
-		`classcount.go Take: always n > len(c.free)`:                                                                       "room is made more often: it only costs memory",
-		`classcount.go Take: edge n > len(c.free)`:                                                                         "as above",
 		`beingremoved.go WaitsFor: never len(w.Snapshot.Classes[class].Spread) == 0`:                                       "no node is counted by a constraint that is not there: it only saves time",
 		`bookkeeping.go Remember: always len(w.Memory.Deleted) > 0`:                                                        "what is shown is looked at for nothing: it only costs time",
 		`bookkeeping.go Remember: edge len(w.Memory.Deleted) > 0`:                                                          "as above",
