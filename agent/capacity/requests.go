@@ -105,15 +105,25 @@ func NewRequests(d Deps) *Requests {
 	return w
 }
 
+// set takes what was read. A judgement that came meanwhile stays. It asks for a round where requests came or went, or one is to be judged.
 func (w *Requests) set(asks map[types.UID]*Ask, order []types.UID, kept map[types.UID][]cluster.Headroom) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	changed := len(asks) > 0 || len(kept) != len(w.kept)
+	changed := !slices.Equal(order, w.order) || len(kept) != len(w.kept)
+	for id, a := range asks {
+		if old := w.asks[id]; old != nil {
+			a.judged, a.found, a.why = old.judged, old.found, old.why
+		}
+		changed = changed || a.due(time.Now())
+	}
 	w.asks, w.order, w.kept = asks, order, kept
 	if changed {
 		w.Wake()
 	}
 }
+
+// due tells a request that is to be judged at now.
+func (a *Ask) due(now time.Time) bool { return !a.found && now.Sub(a.judged) >= judgeAgain }
 
 // Headroom is the room of the requests that are found whole, less the pods that have come for it.
 func (w *Requests) Headroom() (out []cluster.Headroom) {
@@ -131,7 +141,7 @@ func (w *Requests) Headroom() (out []cluster.Headroom) {
 			rooms[id] = a.Rooms
 		}
 	}
-	for _, id := range sortedIDs(rooms) {
+	for _, id := range slices.Sorted(maps.Keys(rooms)) {
 		out = append(out, remaining(rooms[id], w.consumed)...)
 	}
 	return out
@@ -183,7 +193,7 @@ func (w *Requests) Open(now time.Time) (Ask, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range w.order {
-		if a := w.asks[id]; !a.found && now.Sub(a.judged) >= judgeAgain {
+		if a := w.asks[id]; a.due(now) {
 			return *a, true
 		}
 	}
@@ -213,9 +223,13 @@ func (w *Requests) Decided(held []decision.Held) {
 	if len(w.asks) == 0 {
 		return
 	}
-	w.decided = lacking(held)
+	lacks := lacking(held)
+	if w.decided != nil && maps.Equal(lacks, w.decided) {
+		return
+	}
+	w.decided = lacks
 	for _, a := range w.asks {
-		if why, lacks := w.decided[a.Name]; lacks {
+		if why, lacking := lacks[a.Name]; lacking {
 			a.found, a.why = false, why
 		}
 	}
@@ -225,16 +239,14 @@ func (w *Requests) Decided(held []decision.Held) {
 func (w *Requests) readAll(ctx context.Context, kind schema.GroupVersionResource, objects []any) {
 	list := ordered(objects, (*request).order)
 	now := time.Now()
-	w.mu.Lock()
-	before, decided := w.asks, w.decided
-	w.mu.Unlock()
+	before, decided := w.known()
 	asks, order, kept := map[types.UID]*Ask{}, []types.UID(nil), map[types.UID][]cluster.Headroom{}
 	next := make([][]metav1.Condition, len(list))
 	for i, r := range list {
 		if i >= most {
 			break
 		}
-		next[i] = append([]metav1.Condition(nil), r.Status.Conditions...)
+		next[i] = slices.Clone(r.Status.Conditions)
 		a, err := w.ask(ctx, r)
 		switch id := r.Metadata.UID; {
 		case err == errNotRead:
@@ -252,7 +264,7 @@ func (w *Requests) readAll(ctx context.Context, kind schema.GroupVersionResource
 			asks[id], order = &a, append(order, id)
 		}
 		if err != errNotRead {
-			r.step(&next[i], &a, err, now, decided != nil)
+			r.step(&next[i], &a, err, now, decided)
 		}
 	}
 	w.set(asks, order, kept)
@@ -264,6 +276,18 @@ func (w *Requests) readAll(ctx context.Context, kind schema.GroupVersionResource
 			w.patch(ctx, kind, &r.Metadata, map[string]any{"conditions": next[i]})
 		}
 	}
+}
+
+// known copies the requests as they are judged now; decided: a round has decided since one was found to have room.
+func (w *Requests) known() (asks map[types.UID]*Ask, decided bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	asks = map[types.UID]*Ask{}
+	for id, a := range w.asks {
+		copied := *a
+		asks[id] = &copied
+	}
+	return asks, w.decided != nil
 }
 
 func (r *request) bookedAt() time.Time {
@@ -323,10 +347,6 @@ func (r *request) step(list *[]metav1.Condition, a *Ask, err error, now time.Tim
 	default:
 		set(provisioned, false, "CapacityIsNotFound", a.why)
 	}
-}
-
-func sortedIDs(rooms map[types.UID][]cluster.Headroom) []types.UID {
-	return slices.Sorted(maps.Keys(rooms))
 }
 
 // sameConditions compares what is written: times have whole seconds there.

@@ -20,7 +20,7 @@ func schemaOf(group, resource string) schema.GroupResource {
 func Get[T Object](s *Server, resource, namespace, name string) (out T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.shelfOf(resource).objects[keyOf(namespace, name)]; e != nil {
+	if e := s.collectionOf(resource).objects[keyOf(namespace, name)]; e != nil {
 		out = e.Object.(T)
 	}
 	return out
@@ -30,7 +30,7 @@ func Get[T Object](s *Server, resource, namespace, name string) (out T) {
 func List[T Object](s *Server, resource, namespace string) (out []T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sh := s.shelfOf(resource)
+	sh := s.collectionOf(resource)
 	for _, key := range sh.keys(namespace) {
 		out = append(out, sh.objects[key].Object.(T))
 	}
@@ -41,7 +41,7 @@ func List[T Object](s *Server, resource, namespace string) (out []T) {
 func (s *Server) Create(resource string, o Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := s.create(s.shelfOf(resource), o, false)
+	_, err := s.create(s.collectionOf(resource), o, false)
 	return err
 }
 
@@ -49,7 +49,7 @@ func (s *Server) Create(resource string, o Object) error {
 func (s *Server) Update(resource string, o Object, subresource string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := s.update(s.shelfOf(resource), o, subresource, false)
+	_, err := s.update(s.collectionOf(resource), o, subresource, false)
 	return err
 }
 
@@ -57,7 +57,7 @@ func (s *Server) Update(resource string, o Object, subresource string) error {
 func (s *Server) Delete(resource, namespace, name string, grace *int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := s.remove(s.shelfOf(resource), namespace, name, metav1.DeleteOptions{GracePeriodSeconds: grace})
+	_, err := s.remove(s.collectionOf(resource), namespace, name, metav1.DeleteOptions{GracePeriodSeconds: grace})
 	return err
 }
 

@@ -22,7 +22,7 @@ const protobufType = "application/vnd.kubernetes.protobuf"
 // call is a request that has been read.
 type call struct {
 	*http.Request
-	shelf           *shelf
+	collection      *collection
 	namespace, name string
 	subresource     string
 	user            string
@@ -130,7 +130,7 @@ func (s *Server) serve(c *call) (out any, code int, err error) {
 	if review := s.review(c, resource); review != nil {
 		return review, http.StatusCreated, nil
 	}
-	if c.shelf = s.shelves[resource]; c.shelf == nil {
+	if c.collection = s.collections[resource]; c.collection == nil {
 		return nil, 0, apierrors.NewGenericServerResponse(http.StatusNotFound, c.Method, schema.GroupResource{Group: group, Resource: parts[0]}, "", "the server could not find the requested resource", 0, true)
 	}
 	if len(parts) > 1 {
@@ -149,9 +149,9 @@ func (s *Server) do(c *call) (out any, code int, err error) {
 			out, err = s.list(c)
 			return out, http.StatusOK, err
 		}
-		e := c.shelf.objects[keyOf(c.namespace, c.name)]
+		e := c.collection.objects[keyOf(c.namespace, c.name)]
 		if e == nil {
-			return nil, 0, apierrors.NewNotFound(c.shelf.kind.resource(), c.name)
+			return nil, 0, apierrors.NewNotFound(c.collection.kind.resource(), c.name)
 		}
 		if c.wants {
 			return e.bytes(), http.StatusOK, nil
@@ -163,7 +163,7 @@ func (s *Server) do(c *call) (out any, code int, err error) {
 	case http.MethodPut:
 		var o Object
 		if o, err = c.object(); err == nil {
-			out, err = s.update(c.shelf, o, c.subresource, c.dry())
+			out, err = s.update(c.collection, o, c.subresource, c.dry())
 		}
 		return out, http.StatusOK, err
 	case http.MethodPatch:
@@ -175,10 +175,10 @@ func (s *Server) do(c *call) (out any, code int, err error) {
 			return nil, 0, err
 		}
 		options.DryRun = append(options.DryRun, c.URL.Query()["dryRun"]...)
-		out, err = s.remove(c.shelf, c.namespace, c.name, options)
+		out, err = s.remove(c.collection, c.namespace, c.name, options)
 		return out, http.StatusOK, err
 	}
-	return nil, 0, apierrors.NewMethodNotSupported(c.shelf.kind.resource(), c.Method)
+	return nil, 0, apierrors.NewMethodNotSupported(c.collection.kind.resource(), c.Method)
 }
 
 func (c *call) dry() bool { return slices.Contains(c.URL.Query()["dryRun"], metav1.DryRunAll) }
@@ -202,7 +202,7 @@ func (c *call) decode(into runtime.Object) error {
 
 // object reads the body as an object of the kind of the call.
 func (c *call) object() (Object, error) {
-	made, err := scheme.Scheme.New(c.shelf.kind.gvk())
+	made, err := scheme.Scheme.New(c.collection.kind.gvk())
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (c *call) object() (Object, error) {
 	if c.name != "" && o.GetName() != c.name {
 		return nil, apierrors.NewBadRequest("the name of the object (" + o.GetName() + ") does not match the name on the URL (" + c.name + ")")
 	}
-	if c.shelf.kind.namespaced {
+	if c.collection.kind.namespaced {
 		if o.GetNamespace() == "" {
 			o.SetNamespace(c.namespace)
 		}
@@ -272,7 +272,7 @@ func (s *Server) authenticate(c *call) bool {
 
 // bootstrapUser is whom a bootstrap token stands for; empty: nobody.
 func (s *Server) bootstrapUser(id, secret string) (user string, groups []string) {
-	e := s.shelves["/secrets"].objects["kube-system/bootstrap-token-"+id]
+	e := s.collections["/secrets"].objects["kube-system/bootstrap-token-"+id]
 	if e == nil {
 		return "", nil
 	}

@@ -36,8 +36,8 @@ type event struct {
 	old   Object // before; nil: it was made
 }
 
-// shelf holds the objects of one kind.
-type shelf struct {
+// collection holds the objects of one kind.
+type collection struct {
 	kind     kind
 	objects  map[string]*entry // by key
 	events   []event
@@ -50,13 +50,13 @@ type shelf struct {
 type Server struct {
 	opts Options
 
-	mu      sync.Mutex
-	version int64
-	names   uint64
-	random  *rand.Rand
-	shelves map[string]*shelf // by group/resource
-	pages   map[string]page
-	uids    func() types.UID
+	mu          sync.Mutex
+	version     int64
+	names       uint64
+	random      *rand.Rand
+	collections map[string]*collection // by group/resource
+	pages       map[string]page
+	uids        func() types.UID
 }
 
 // Options of New. Zero values are usable.
@@ -77,9 +77,9 @@ type Options struct {
 func New(o Options) *Server {
 	o.Bookmarks = cmp.Or(o.Bookmarks, time.Minute)
 	o.Version = cmp.Or(o.Version, "v1.36.3")
-	s := &Server{opts: o, version: 1, random: rand.New(rand.NewPCG(o.Seed, 1)), shelves: map[string]*shelf{}, pages: map[string]page{}, uids: uuid.NewUUID}
+	s := &Server{opts: o, version: 1, random: rand.New(rand.NewPCG(o.Seed, 1)), collections: map[string]*collection{}, pages: map[string]page{}, uids: uuid.NewUUID}
 	for _, k := range kinds {
-		s.shelves[k.Group+"/"+k.plural] = &shelf{kind: k, objects: map[string]*entry{}, watchers: map[*watcher]bool{}}
+		s.collections[k.Group+"/"+k.plural] = &collection{kind: k, objects: map[string]*entry{}, watchers: map[*watcher]bool{}}
 	}
 	s.uids = func() types.UID {
 		return types.UID(fmt.Sprintf("%08x-0000-4000-8000-%012x", s.random.Uint32(), s.random.Uint64()>>16))
@@ -94,8 +94,8 @@ func keyOf(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-func (s *Server) shelfOf(resource string) *shelf {
-	sh := s.shelves[resource]
+func (s *Server) collectionOf(resource string) *collection {
+	sh := s.collections[resource]
 	if sh == nil {
 		panic("apiserver: no kind " + resource)
 	}
@@ -107,12 +107,12 @@ func (s *Server) shelfOf(resource string) *shelf {
 func (s *Server) Told(resource string, f func(kind watch.EventType, was, is Object)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sh := s.shelfOf(resource)
+	sh := s.collectionOf(resource)
 	sh.told = append(sh.told, f)
 }
 
 // put stores a version and tells it. The caller holds s.mu.
-func (s *Server) put(sh *shelf, o Object, what watch.EventType) *entry {
+func (s *Server) put(sh *collection, o Object, what watch.EventType) *entry {
 	s.version++
 	o.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	o.GetObjectKind().SetGroupVersionKind(sh.kind.gvk())
@@ -147,7 +147,7 @@ func (s *Server) put(sh *shelf, o Object, what watch.EventType) *entry {
 func (s *Server) Expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, sh := range s.shelves {
+	for _, sh := range s.collections {
 		sh.events, sh.lost = nil, s.version
 		for w := range sh.watchers {
 			w.fail(apierrors.NewResourceExpired("The resourceVersion for the provided watch is too old."))
@@ -161,7 +161,7 @@ func (s *Server) Expire() {
 func (s *Server) BreakWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, sh := range s.shelves {
+	for _, sh := range s.collections {
 		for w := range sh.watchers {
 			w.end()
 		}
@@ -169,7 +169,7 @@ func (s *Server) BreakWatches() {
 }
 
 // create stores a new object.
-func (s *Server) create(sh *shelf, o Object, dry bool) (Object, error) {
+func (s *Server) create(sh *collection, o Object, dry bool) (Object, error) {
 	if o.GetName() == "" && o.GetGenerateName() != "" {
 		const letters = "bcdfghjklmnpqrstvwxz2456789"
 		suffix := make([]byte, 5)
@@ -199,7 +199,7 @@ func (s *Server) create(sh *shelf, o Object, dry bool) (Object, error) {
 
 // update stores a new version of an object; o is the caller's own. subresource says which part of it
 // counts.
-func (s *Server) update(sh *shelf, o Object, subresource string, dry bool) (Object, error) {
+func (s *Server) update(sh *collection, o Object, subresource string, dry bool) (Object, error) {
 	was := sh.objects[keyOf(o.GetNamespace(), o.GetName())]
 	if was == nil {
 		return nil, apierrors.NewNotFound(sh.kind.resource(), o.GetName())
@@ -236,7 +236,7 @@ func same(was *entry, o Object) bool {
 }
 
 // remove deletes an object, or begins to.
-func (s *Server) remove(sh *shelf, namespace, name string, o metav1.DeleteOptions) (Object, error) {
+func (s *Server) remove(sh *collection, namespace, name string, o metav1.DeleteOptions) (Object, error) {
 	was := sh.objects[keyOf(namespace, name)]
 	if was == nil {
 		return nil, apierrors.NewNotFound(sh.kind.resource(), name)
@@ -267,7 +267,7 @@ func (s *Server) remove(sh *shelf, namespace, name string, o metav1.DeleteOption
 }
 
 // keys are the keys of a namespace, all with "", sorted.
-func (sh *shelf) keys(namespace string) []string {
+func (sh *collection) keys(namespace string) []string {
 	var out []string
 	for key := range maps.Keys(sh.objects) {
 		if namespace == "" || strings.HasPrefix(key, namespace+"/") {

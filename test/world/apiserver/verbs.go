@@ -42,12 +42,12 @@ func (c *call) selector() (func(Object) bool, error) {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	for _, r := range byField.Requirements() {
-		made, err := scheme.Scheme.New(c.shelf.kind.gvk())
+		made, err := scheme.Scheme.New(c.collection.kind.gvk())
 		if err != nil {
 			return nil, err
 		}
 		if _, known := fieldsOf(made.(Object))[r.Field]; !known {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("%q is not a known field selector of %s", r.Field, c.shelf.kind.plural))
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("%q is not a known field selector of %s", r.Field, c.collection.kind.plural))
 		}
 	}
 	namespace := c.namespace
@@ -75,8 +75,8 @@ func (s *Server) list(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, key := range c.shelf.keys(c.namespace) {
-			if o := c.shelf.objects[key].Object; matches(o) {
+		for _, key := range c.collection.keys(c.namespace) {
+			if o := c.collection.objects[key].Object; matches(o) {
 				p.objects = append(p.objects, o)
 			}
 		}
@@ -89,7 +89,7 @@ func (s *Server) list(c *call) (any, error) {
 		s.pages[next] = page{p.version, shown[limit:]}
 		shown = shown[:limit]
 	}
-	return listOf(c.shelf.kind, shown, p.version, next), nil
+	return listOf(c.collection.kind, shown, p.version, next), nil
 }
 
 // Watch begins the watch that a request asks for. The body of the answer is the watch itself; an error is
@@ -111,14 +111,14 @@ func (s *Server) Watch(r *http.Request) (*http.Response, error) {
 	if !s.authenticate(c) {
 		return nil, apierrors.NewUnauthorized("Unauthorized")
 	}
-	if c.shelf = s.shelves[group+"/"+strings.Join(parts, "/")]; c.shelf == nil {
+	if c.collection = s.collections[group+"/"+strings.Join(parts, "/")]; c.collection == nil {
 		return nil, apierrors.NewNotFound(schemaOf(group, strings.Join(parts, "/")), "")
 	}
 	matches, err := c.selector()
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{server: s, shelf: c.shelf, matches: matches, protobuf: wantsProtobuf(r), bookmarks: q.Get("allowWatchBookmarks") == "true", ready: make(chan struct{}, 1)}
+	w := &watcher{server: s, collection: c.collection, matches: matches, protobuf: wantsProtobuf(r), bookmarks: q.Get("allowWatchBookmarks") == "true", ready: make(chan struct{}, 1)}
 	if err := s.begin(w, q.Get("resourceVersion"), q.Get("sendInitialEvents") == "true"); err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (s *Server) Watch(r *http.Request) (*http.Response, error) {
 	if w.bookmarks {
 		s.bookmarkLater(w)
 	}
-	c.shelf.watchers[w] = true
+	c.collection.watchers[w] = true
 	kind := "application/json"
 	if w.protobuf {
 		kind = protobufType + ";stream=watch"
@@ -146,7 +146,7 @@ func (s *Server) bookmarkLater(w *watcher) {
 	w.bookmark = time.AfterFunc(s.opts.Bookmarks, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if c := w.shelf.watchers[w]; c {
+		if c := w.collection.watchers[w]; c {
 			w.mark(false)
 			s.bookmarkLater(w)
 		}
@@ -163,8 +163,8 @@ func (s *Server) begin(w *watcher, version string, initial bool) error {
 	case at > s.version:
 		return apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", at, s.version), 1)
 	case initial || at == 0:
-		for _, key := range w.shelf.keys("") {
-			if e := w.shelf.objects[key]; w.matches(e.Object) {
+		for _, key := range w.collection.keys("") {
+			if e := w.collection.objects[key]; w.matches(e.Object) {
 				w.send("ADDED", e)
 			}
 		}
@@ -172,10 +172,10 @@ func (s *Server) begin(w *watcher, version string, initial bool) error {
 			w.mark(true)
 		}
 		return nil
-	case at < w.shelf.lost:
-		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", at, w.shelf.lost))
+	case at < w.collection.lost:
+		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", at, w.collection.lost))
 	}
-	for _, ev := range w.shelf.events {
+	for _, ev := range w.collection.events {
 		if ev.entry.version > at {
 			w.see(ev)
 		}
@@ -195,7 +195,7 @@ func (s *Server) post(c *call) (any, error) {
 			}
 			return success, s.bind(c.namespace, c.name, b.Target.Name)
 		}
-		return nil, apierrors.NewMethodNotSupported(c.shelf.kind.resource(), c.Method)
+		return nil, apierrors.NewMethodNotSupported(c.collection.kind.resource(), c.Method)
 	}
 	o, err := c.object()
 	if err != nil {
@@ -204,14 +204,14 @@ func (s *Server) post(c *call) (any, error) {
 	if csr, ok := o.(*certificatesv1.CertificateSigningRequest); ok {
 		csr.Spec.Username, csr.Spec.Groups, csr.Status = c.user, c.groups, certificatesv1.CertificateSigningRequestStatus{}
 	}
-	return s.create(c.shelf, o, c.dry())
+	return s.create(c.collection, o, c.dry())
 }
 
 var success = &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess, Code: http.StatusCreated}
 
 // bind puts a pod on a node.
 func (s *Server) bind(namespace, name, node string) error {
-	sh := s.shelves["/pods"]
+	sh := s.collections["/pods"]
 	e := sh.objects[keyOf(namespace, name)]
 	if e == nil {
 		return apierrors.NewNotFound(sh.kind.resource(), name)
@@ -246,9 +246,9 @@ func (s *Server) evict(c *call) (any, error) {
 	if ev.DeleteOptions != nil {
 		options = *ev.DeleteOptions
 	}
-	e := c.shelf.objects[keyOf(c.namespace, c.name)]
+	e := c.collection.objects[keyOf(c.namespace, c.name)]
 	if e == nil {
-		return nil, apierrors.NewNotFound(c.shelf.kind.resource(), c.name)
+		return nil, apierrors.NewNotFound(c.collection.kind.resource(), c.name)
 	}
 	pod := e.Object.(*corev1.Pod)
 	if free := pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodPending; !free {
@@ -256,7 +256,7 @@ func (s *Server) evict(c *call) (any, error) {
 			return nil, err
 		}
 	}
-	if _, err := s.remove(c.shelf, c.namespace, c.name, options); err != nil {
+	if _, err := s.remove(c.collection, c.namespace, c.name, options); err != nil {
 		return nil, err
 	}
 	return success, nil
@@ -265,9 +265,9 @@ func (s *Server) evict(c *call) (any, error) {
 // spend takes a disruption off the budget of a pod.
 func (s *Server) spend(pod *corev1.Pod, o metav1.DeleteOptions) error {
 	if p := o.Preconditions; p != nil && p.UID != nil && *p.UID != pod.UID {
-		return apierrors.NewConflict(s.shelves["/pods"].kind.resource(), pod.Name, fmt.Errorf("the UID in the precondition does not match"))
+		return apierrors.NewConflict(s.collections["/pods"].kind.resource(), pod.Name, fmt.Errorf("the UID in the precondition does not match"))
 	}
-	sh := s.shelves["policy/poddisruptionbudgets"]
+	sh := s.collections["policy/poddisruptionbudgets"]
 	var covering []*policyv1.PodDisruptionBudget
 	for _, key := range sh.keys(pod.Namespace) {
 		b := sh.objects[key].Object.(*policyv1.PodDisruptionBudget)
@@ -318,9 +318,9 @@ func ready(pod *corev1.Pod) bool {
 }
 
 func (s *Server) patch(c *call) (any, error) {
-	was := c.shelf.objects[keyOf(c.namespace, c.name)]
+	was := c.collection.objects[keyOf(c.namespace, c.name)]
 	if was == nil {
-		return nil, apierrors.NewNotFound(c.shelf.kind.resource(), c.name)
+		return nil, apierrors.NewNotFound(c.collection.kind.resource(), c.name)
 	}
 	before, err := json.Marshal(was.Object)
 	if err != nil {
@@ -332,7 +332,7 @@ func (s *Server) patch(c *call) (any, error) {
 		after, err = jsonpatch.MergePatch(before, c.body)
 	case types.StrategicMergePatchType:
 		var made runtime.Object
-		if made, err = scheme.Scheme.New(c.shelf.kind.gvk()); err == nil {
+		if made, err = scheme.Scheme.New(c.collection.kind.gvk()); err == nil {
 			after, err = strategicpatch.StrategicMergePatch(before, c.body, made)
 		}
 	case types.JSONPatchType:
@@ -341,19 +341,19 @@ func (s *Server) patch(c *call) (any, error) {
 			after, err = p.Apply(before)
 		}
 	default:
-		return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, c.Method, c.shelf.kind.resource(), c.name, "this server does not apply a patch of type "+kind, 0, true)
+		return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, c.Method, c.collection.kind.resource(), c.name, "this server does not apply a patch of type "+kind, 0, true)
 	}
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	made, err := scheme.Scheme.New(c.shelf.kind.gvk())
+	made, err := scheme.Scheme.New(c.collection.kind.gvk())
 	if err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(after, made); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	return s.update(c.shelf, made.(Object), c.subresource, c.dry())
+	return s.update(c.collection, made.(Object), c.subresource, c.dry())
 }
 
 // review answers the kinds that are asked and not stored; nil: it is none.

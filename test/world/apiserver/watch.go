@@ -16,14 +16,14 @@ import (
 
 // watcher is a watch: the events that its client has not read, as bytes.
 type watcher struct {
-	server    *Server
-	shelf     *shelf
-	from      int64
-	matches   func(Object) bool
-	protobuf  bool
-	bookmarks bool
-	timer     *time.Timer // of the end
-	bookmark  *time.Timer
+	server     *Server
+	collection *collection
+	from       int64
+	matches    func(Object) bool
+	protobuf   bool
+	bookmarks  bool
+	timer      *time.Timer // of the end
+	bookmark   *time.Timer
 
 	mu    sync.Mutex
 	ready chan struct{} // holds one while there is something to read
@@ -101,12 +101,12 @@ func (w *watcher) wake() {
 
 // mark sends a bookmark; the caller holds the server's lock.
 func (w *watcher) mark(initial bool) {
-	o, err := scheme.Scheme.New(w.shelf.kind.gvk())
+	o, err := scheme.Scheme.New(w.collection.kind.gvk())
 	if err != nil {
 		panic(err) // each kind has one
 	}
 	m := o.(Object)
-	m.GetObjectKind().SetGroupVersionKind(w.shelf.kind.gvk())
+	m.GetObjectKind().SetGroupVersionKind(w.collection.kind.gvk())
 	m.SetResourceVersion(strconv.FormatInt(w.server.version, 10))
 	if initial {
 		m.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
@@ -124,7 +124,7 @@ func (w *watcher) fail(err interface{ Status() metav1.Status }) {
 
 // end ends the watch; what was sent can be read. The caller holds the server's lock.
 func (w *watcher) end() {
-	delete(w.shelf.watchers, w)
+	delete(w.collection.watchers, w)
 	w.timer.Stop()
 	if w.bookmark != nil {
 		w.bookmark.Stop()
