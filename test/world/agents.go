@@ -33,7 +33,6 @@ type Agent struct {
 	stop   context.CancelFunc
 	done   chan struct{} // closed when this life has ended
 	killed bool
-	wired  bool // its wire reaches; see faults
 }
 
 // prepare writes the files that an installation has.

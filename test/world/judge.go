@@ -31,7 +31,6 @@ type judge struct {
 	wrote    map[string]time.Time // by what an agent changed: when last
 	requests map[string]int       // by verb and kind
 	peak     []need
-	hurtAt   time.Time
 }
 
 // need is how many machines the pods of a moment want, at least.

@@ -89,14 +89,6 @@ func (f *fleet) onState(i aws.Instance, old, now string) {
 	}
 }
 
-// running tells that the machine behind a provider ID lives.
-func (f *fleet) running(providerID string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	m := f.machines[providerID[strings.LastIndexByte(providerID, '/')+1:]]
-	return m != nil && m.alive
-}
-
 func (f *fleet) lives(m *machine) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -28,9 +28,8 @@ import (
 // ReplicaSets, of Nodes, of PodDisruptionBudgets, of certificates and of bootstrap tokens, and the garbage collector. Each
 // is a function of the stored objects that runs a moment after something has changed.
 type models struct {
-	world  *World
-	server string
-	due    map[string]bool // by model: a run is planned; guarded by the story's lock
+	world *World
+	due   map[string]bool // by model: a run is planned; guarded by the story's lock
 }
 
 // pace is how long after a change a model looks.

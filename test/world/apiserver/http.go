@@ -233,11 +233,12 @@ func (s *Server) discovery(path string) any {
 	if path == "/readyz" || path == "/livez" || path == "/healthz" {
 		return "ok"
 	}
-	group, ok := strings.CutPrefix(path, "/apis/")
+	group := strings.TrimPrefix(path, "/apis/")
 	if path == "/api/v1" {
-		group, ok = "/v1", true
+		group = "/v1"
 	}
-	if group, ok = strings.CutSuffix(group, "/v1"); !ok {
+	group, ok := strings.CutSuffix(group, "/v1")
+	if !ok {
 		return nil
 	}
 	list := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: strings.TrimPrefix(group+"/v1", "/")}

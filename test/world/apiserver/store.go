@@ -208,7 +208,7 @@ func (s *Server) update(sh *collection, o Object, subresource string, dry bool) 
 		return nil, apierrors.NewConflict(sh.kind.resource(), o.GetName(), fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	if uid := o.GetUID(); uid != "" && uid != was.GetUID() {
-		return nil, apierrors.NewConflict(sh.kind.resource(), o.GetName(), fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, was.GetUID()))
+		return nil, apierrors.NewConflict(sh.kind.resource(), o.GetName(), fmt.Errorf("precondition failed: UID in precondition: %v, UID in object meta: %v", uid, was.GetUID()))
 	}
 	o = merged(sh.kind, was.Object, o, subresource)
 	o.SetUID(was.GetUID())

@@ -18,7 +18,6 @@ import (
 type watcher struct {
 	server     *Server
 	collection *collection
-	from       int64
 	matches    func(Object) bool
 	protobuf   bool
 	bookmarks  bool
