@@ -169,7 +169,7 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 			takeMemory(&g.Template, older)
 			continue
 		}
-		if w := c.advice(g.Template.Labels); w != "" {
+		if w := c.advice(&g.Template); w != "" {
 			advice[g.ID] = strings.TrimPrefix(advice[g.ID]+"; "+w, "; ")
 		}
 		c.apply(&g.Template)
@@ -256,11 +256,18 @@ func (c Correction) withStartingSizes(t *cluster.Template, ready bool, starting 
 func settled(n *cluster.Node, now time.Time) bool { return now.Sub(n.ReadySince) >= settleTime }
 
 // advice says which promises of the template the nodes do not keep, and the remedy;
-// empty without any.
-func (c Correction) advice(promised map[string]string) string {
+// empty without any. The zone's labels of CSI drivers are the provider's promise: a cluster
+// without the driver lacks nothing.
+func (c Correction) advice(promised *cluster.Template) string {
 	var out []string
+	for _, name := range slices.Sorted(maps.Keys(promised.Allocatable.Extended)) {
+		has, shown := c.Allocatable.Extended[name]
+		if of := promised.Allocatable.Extended[name]; shown && has == 0 && of > 0 {
+			out = append(out, fmt.Sprintf("its template promises %s: %d and its nodes show none when their time to start is over: look at the device plug-in, or correct the tag or template.capacity of groups.yaml; no machine is bought for it until a node of the group shows it, or for a day", name, of))
+		}
+	}
 	for _, k := range c.MissingLabels {
-		if v, ok := promised[k]; ok {
+		if v, ok := promised.Labels[k]; ok && !slices.Contains(promised.ZoneLabels, k) {
 			out = append(out, fmt.Sprintf("its template promises the label %s=%s and its nodes do not have it: add it to their user data (userdata render --label) or remove the tag", k, v))
 		}
 	}

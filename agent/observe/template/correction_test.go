@@ -181,7 +181,7 @@ func TestOnlyNodesOfTheSameSpecCorrectATemplate(t *testing.T) {
 	specs := map[cluster.InstanceID]string{"new": "v1", "newer": "v2"}
 	nodes := []*cluster.Node{
 		{ProviderID: "old", Ready: cluster.StatusTrue, Allocatable: cluster.Resources{MilliCPU: 1, Memory: 1}},
-		{ProviderID: "new", Ready: cluster.StatusTrue, Allocatable: cluster.Resources{MilliCPU: 1800, Memory: 6 << 30, Pods: 110}},
+		{ProviderID: "new", Ready: cluster.StatusTrue, Allocatable: cluster.Resources{MilliCPU: 1800, Memory: 6 << 30, Pods: 110, Extended: computed.Extended}},
 		{ProviderID: "newer", Ready: cluster.StatusFalse, Allocatable: cluster.Resources{MilliCPU: 7, Memory: 7}},
 	}
 	corrected := func() cluster.Resources {

@@ -53,13 +53,20 @@ func (r *readyNodes) correction() (c Correction, ok bool) {
 	return c, true
 }
 
-// sizes are the smallest amounts. Of a device plugin's resource, and of a disk, a young node may
-// report less than it will: there it has what older nodes have, or have had.
+// sizes are the smallest amounts; of extended resources see devices. Of these, and of a disk, a
+// young node may report less than it will: there it has what older nodes have, or have had.
 func (r *readyNodes) sizes() (capacity, allocatable *cluster.Resources) {
+	var old []*cluster.Node
 	for _, n := range r.nodes {
 		if !r.young(n) {
 			capacity, allocatable = minimum(capacity, n.Capacity), minimum(allocatable, n.Allocatable)
+			old = append(old, n)
 		}
+	}
+	if len(old) > 0 {
+		newest := old[:min(len(old), witnesses)]
+		capacity.Extended = devices(r.template.Capacity.Extended, newest, func(n *cluster.Node) map[string]int64 { return n.Capacity.Extended })
+		allocatable.Extended = devices(r.template.Allocatable.Extended, newest, func(n *cluster.Node) map[string]int64 { return n.Allocatable.Extended })
 	}
 	wholeCapacity, whole := capacity, allocatable
 	if whole == nil {
@@ -72,6 +79,26 @@ func (r *readyNodes) sizes() (capacity, allocatable *cluster.Resources) {
 		}
 	}
 	return capacity, allocatable
+}
+
+// devices are the most that the newest witnesses have of each extended resource: one broken machine
+// does not close its group. A promised resource that none of them has is 0: a GPU that its plug-in
+// splits into MIG devices, or a tag of another machine. Left as promised it would be bought again
+// and again for the same pod.
+func devices(promised map[string]int64, newest []*cluster.Node, of func(*cluster.Node) map[string]int64) map[string]int64 {
+	out := map[string]int64{}
+	for name := range promised {
+		out[name] = 0
+	}
+	for _, n := range newest {
+		for name, v := range of(n) {
+			out[name] = max(out[name], v)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
 }
 
 // grown is what a young node reports, with what it may still get. What only the template promises is

@@ -2,6 +2,7 @@ package template
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ type startingWorld struct {
 	nodes     []*cluster.Node
 	firstSeen map[cluster.NodeName]FirstSeen
 	known     map[string]Correction
+	advice    string // of the last correction
 }
 
 func newStartingWorld() *startingWorld {
@@ -38,7 +40,8 @@ func (w *startingWorld) corrected() cluster.Template {
 		g.Instances = append(g.Instances, cluster.Instance{ID: cluster.InstanceID(n.ProviderID), Member: true})
 		seen.Specs[cluster.InstanceID(n.ProviderID)] = "v1"
 	}
-	groups, _ := Correct([]cluster.NodeGroup{g}, seen, w.known, w.now)
+	groups, advice := Correct([]cluster.NodeGroup{g}, seen, w.known, w.now)
+	w.advice = advice["g"]
 	return groups[0].Template
 }
 
@@ -119,8 +122,40 @@ func TestYoungNodesTakeNothingAway(t *testing.T) {
 		t.Errorf("with the young node alone: %v, labels %v", got.Allocatable.Extended, got.Labels)
 	}
 	w.nodes, w.now = nodes, w.now.Add(15*time.Minute)
-	if got := w.corrected(); got.Allocatable.Extended["gpu"] != 0 || got.Labels["driver"] != "" {
+	if got := w.corrected(); got.Allocatable.Extended["gpu"] != 4 || got.Labels["driver"] != "" {
 		t.Errorf("when its time is over: %v, labels %v", got.Allocatable.Extended, got.Labels)
+	}
+	w.joins("d")
+	w.now = w.now.Add(15 * time.Minute)
+	if got := w.corrected(); got.Allocatable.Extended["gpu"] != 0 {
+		t.Errorf("when the newest two have none: %v", got.Allocatable.Extended)
+	}
+}
+
+// A resource that the template promises and no node shows when its time to start is over is promised no more, also when
+// the node is gone: a pod would get one machine after another. A node that shows it brings it back.
+func TestAPromisedDeviceThatNeverComes(t *testing.T) {
+	w := newStartingWorld()
+	w.template.Allocatable.Extended = map[string]int64{"nvidia.com/gpu": 1, "example.com/nic": 2}
+	n := w.joins("a")
+	n.Allocatable.Extended = map[string]int64{"nvidia.com/mig-1g.5gb": 7, "example.com/nic": 1}
+	if got := w.corrected().Allocatable.Extended; got["nvidia.com/gpu"] != 1 {
+		t.Errorf("while it starts: %v", got)
+	}
+	w.now = w.now.Add(15 * time.Minute)
+	want := map[string]int64{"nvidia.com/gpu": 0, "nvidia.com/mig-1g.5gb": 7, "example.com/nic": 1}
+	for _, nodes := range [][]*cluster.Node{w.nodes, nil} {
+		w.nodes = nodes
+		if got := w.corrected().Allocatable.Extended; !reflect.DeepEqual(got, want) {
+			t.Errorf("with %d nodes whose time is over: %v, want %v", len(nodes), got, want)
+		}
+		if !strings.Contains(w.advice, "promises nvidia.com/gpu: 1") || strings.Contains(w.advice, "nic") {
+			t.Errorf("the advice is %q", w.advice)
+		}
+	}
+	w.joins("b").Allocatable.Extended = map[string]int64{"nvidia.com/gpu": 1}
+	if got := w.corrected().Allocatable.Extended["nvidia.com/gpu"]; got != 1 {
+		t.Errorf("a newer node shows %d", got)
 	}
 }
 
