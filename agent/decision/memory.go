@@ -20,9 +20,9 @@ type Consolidation struct {
 	Looked time.Time `json:"looked"`
 	// Wait is how long it has to be real before its machines are asked for.
 	Wait time.Duration `json:"wait,omitempty"`
-	// Ordered is when its machines were asked for; zero: it is only thought of. Bought tells that the cloud took the order.
+	// Ordered is since when its machines are asked for; zero: it is only thought of. Came tells that they have come, or that there are none.
 	Ordered time.Time `json:"ordered,omitzero"`
-	Bought  bool      `json:"bought,omitempty"`
+	Came    bool      `json:"came,omitempty"`
 }
 
 // Due is when its machines are asked for, if it is real until then.

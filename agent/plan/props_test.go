@@ -349,12 +349,12 @@ func checkFixpoint(t testing.TB, s cluster.Snapshot, m, out decision.Memory, p d
 	}
 }
 
-// firstOrder tells a machine that is ordered in place of a node, in a group for which the plan before did not order one: it may have
+// firstOrder tells a machine that is ordered in place of a node, or of several that are dear, in a group for which the plan before did not order one: it may have
 // waited for a purchase of that plan.
 func firstOrder(before decision.Plan, g decision.Grow) bool {
-	return g.Rule == decision.RuleReplace && !slices.ContainsFunc(before.Actions, func(a decision.Action) bool {
+	return (g.Rule == decision.RuleReplace || g.Rule == decision.RuleConsolidate) && !slices.ContainsFunc(before.Actions, func(a decision.Action) bool {
 		b, ok := a.(decision.Grow)
-		return ok && b.Rule == decision.RuleReplace && b.Group == g.Group
+		return ok && b.Rule == g.Rule && b.Group == g.Group
 	})
 }
 

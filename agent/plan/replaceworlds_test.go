@@ -200,7 +200,7 @@ func replacements(s *cluster.Snapshot, m *decision.Memory, p *decision.Policy, x
 		}
 		n.ReadySince = t0.Add(-time.Duration(y%40) * time.Minute)
 		if y%17 == 1 && i < 3 {
-			m.Consolidation = &decision.Consolidation{Nodes: []cluster.NodeName{n.Name}, Group: "g0", Machines: int(y % 3), Ordered: t0.Add(-time.Duration(y%40) * time.Minute), Bought: y%2 == 0}
+			m.Consolidation = &decision.Consolidation{Nodes: []cluster.NodeName{n.Name}, Group: "g0", Machines: int(y % 3), Ordered: t0.Add(-time.Duration(y%40) * time.Minute), Came: y%4 == 0}
 		}
 	}
 	if x%19 < 4 {

@@ -261,11 +261,7 @@ func (r *rig) judge(plan *decision.Plan) {
 		case decision.Uncordon:
 			marked--
 		case decision.Grow:
-			slack := 0
-			if r.storm != (storm{}) { // after a blip the group may have one machine more for good
-				slack = 1
-			}
-			if a.To > r.start+r.budget+slack {
+			if a.To > r.start+r.budget {
 				r.breaks("%d machines of %d with a budget of %d: %s", a.To, r.start, r.budget, a)
 			}
 			if a.To <= r.s.Groups[0].Target {

@@ -55,8 +55,8 @@ func (w *Search) Decide() {
 	}
 	w.avoid()
 	s := w.Memory.Consolidation
-	if s.UnderWay() {
-		s = w.Disruption.NotBought
+	if s.UnderWay() { // it has come to its end, or goes on
+		s = nil
 	}
 	switch {
 	case w.Next.Consolidation.UnderWay():
@@ -83,7 +83,7 @@ func (w *Search) Decide() {
 		return
 	}
 	if w.Reached(next.Due()) {
-		w.order(&next)
+		w.Disruption.Consolidate(&next)
 		return
 	}
 	w.Next.Consolidation = &next
@@ -134,19 +134,6 @@ func (w *Search) quiet() bool {
 		}
 	}
 	return true
-}
-
-// order orders the machines of a consolidation. Its nodes go when these are Ready.
-func (w *Search) order(s *decision.Consolidation) {
-	w.Disruption.Consolidate(s)
-	w.WakeAt(w.Now.Add(time.Second))
-	if s.Machines == 0 {
-		return
-	}
-	g := &w.Groups[w.ByID[s.Group]]
-	g.Grow += s.Machines
-	g.Bought, w.Grew = true, true
-	w.Act(decision.Grow{Group: g.ID, From: g.CorrectedTarget, To: g.Size + g.Grow, Rule: decision.RuleConsolidate, Why: s.Words()})
 }
 
 func (w *Search) heldUntilDue(s *decision.Consolidation) {

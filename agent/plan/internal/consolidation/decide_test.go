@@ -84,8 +84,8 @@ func TestOrder(t *testing.T) {
 	for _, what := range []string{"b1 b2", "b1 b2 by 2 of small"} {
 		w.Next.Consolidation = nil
 		s := saving(what)
-		w.order(&s)
-		if c := w.Next.Consolidation; !c.UnderWay() || len(c.Nodes) != 2 || c.Bought {
+		w.Disruption.Consolidate(&s)
+		if c := w.Next.Consolidation; !c.UnderWay() || len(c.Nodes) != 2 || c.Came != (s.Machines == 0) {
 			t.Errorf("%s: ordered %+v", what, c)
 		}
 		g := &w.Groups[1]

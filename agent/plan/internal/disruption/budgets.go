@@ -192,28 +192,29 @@ func (r *Round) count() {
 func (r *Round) toldToGo(n *round.Node) bool { _, told := r.Next.Deleted[n.Instance.ID]; return told }
 
 // sizeOf is the number of nodes of a group as it was before nodes of it were replaced: machines that are there in their place do not
-// make a budget in percent larger, and nodes that have gone do not make it smaller. It is remembered while the replacement lasts.
+// make a budget in percent larger, and nodes that have gone do not make it smaller. It is remembered while the replacement lasts. A
+// machine of the group's present source counts when it is no longer young: it may hold the pods of a node that goes next.
 func (r *Round) sizeOf(k int) int {
 	g := &r.groups[k]
 	if !g.replaces() {
 		return len(g.members)
 	}
-	most := len(g.members)
+	most, settled := 0, 0
 	for _, i := range g.members {
-		if r.Nodes[i].State == round.StateUpcoming || r.empty(i) && r.young(&r.Nodes[i]) {
-			most--
+		n := &r.Nodes[i]
+		young := r.young(n)
+		if n.State != round.StateUpcoming && !(young && r.empty(i)) {
+			most++
+		}
+		if !young || !r.fresh(n) {
+			settled++
 		}
 	}
 	size, known := r.Memory.Sizes[r.Groups[k].ID]
-	switch going := g.gone - g.away; {
-	case going == 0 && most == len(g.members): // nothing goes and nothing has come
+	if !known && settled == 0 {
 		size = most
-	case !known:
-		size = max(most-going, 0)
-	default: // the pods of nodes that go may lie on twice as many machines for a time
-		size = max(size, most-2*going)
 	}
-	size = min(size, most)
+	size = min(max(size, settled-(g.gone-g.away)), most)
 	if g.gone > g.away || slices.ContainsFunc(g.members, func(i int) bool { return r.Reason(i).Rule != "" }) {
 		round.Set(&r.Next.Sizes, r.Groups[k].ID, size)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -38,23 +39,32 @@ func (r *Round) dear(name cluster.NodeName) bool {
 	return c.UnderWay() && c.Has(name)
 }
 
-// cameAfter tells a node that joined after the machines of a consolidation were ordered. The API server tells whole seconds.
-func cameAfter(n *round.Node, c *decision.Consolidation) bool {
-	return !n.Created.Before(c.Ordered.Truncate(time.Second))
-}
-
-// arrived is how many machines of the group of a consolidation are Ready that came after its order. It costs the nodes of the group.
-func (r *Round) arrived(c *decision.Consolidation) (n int) {
-	g, known := r.ByID[c.Group]
-	if !known {
-		return 0
+// carryConsolidation goes on with the consolidation that is under way, for the nodes that still are to go. Its machines are a count of
+// spare machines, as those of a rollout: what the cloud did not take is asked for again (Grow).
+func (r *Round) carryConsolidation() {
+	was := r.Memory.Consolidation
+	if !was.UnderWay() || !r.Policy.Consolidates() {
+		return
 	}
-	for _, i := range r.groups[g].members {
-		if o := &r.Nodes[i]; o.State == round.StateReady && cameAfter(o, c) {
-			n++
+	c := *was
+	r.Next.Consolidation = &c // its nodes are no spare machines
+	refused := ""
+	if g, told := r.ByID[c.Group]; told {
+		coming, come, _ := r.spareMachines(g)
+		c.Came = c.Came || come >= c.Machines
+		if r.groups[g].wait = c.Machines; c.Came {
+			r.groups[g].wait = min(c.Machines, come)
+		} else if limit := &r.Groups[g].Growth; coming+come < c.Machines && limit.Rule == decision.RuleBackoff {
+			refused = limit.Why
 		}
 	}
-	return n
+	c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(name cluster.NodeName) bool {
+		i, is := r.ByName[name]
+		return !is || !r.continues(&c, &r.Nodes[i], refused)
+	})
+	if len(c.Nodes) == 0 {
+		r.Next.Consolidation = nil
+	}
 }
 
 // dueOf is when the machines of a consolidation are no longer waited for.
@@ -66,54 +76,24 @@ func (r *Round) dueOf(c *decision.Consolidation) time.Time {
 	return c.Ordered.Add(r.startTime(&o))
 }
 
-// carryConsolidation goes on with the consolidation that is under way, for the nodes that still are to go. One of which the cloud did
-// not take the order is only thought of, as before.
-func (r *Round) carryConsolidation() {
-	was := r.Memory.Consolidation
-	if !was.UnderWay() || !r.Policy.Consolidates() {
-		return
-	}
-	c := *was
-	c.Bought = c.Bought || c.Machines == 0 || !r.Next.Resized[c.Group].At.Before(c.Ordered)
-	if !c.Bought {
-		c.Ordered = time.Time{}
-		r.NotBought = &c
-		return
-	}
-	c.Nodes = nil
-	for _, name := range was.Nodes {
-		if i, is := r.ByName[name]; is && r.continues(&c, i) {
-			c.Nodes = append(c.Nodes, name)
-		}
-	}
-	if len(c.Nodes) > 0 {
-		r.Next.Consolidation = &c
-	}
-}
-
 // continues tells whether a consolidation goes on for one of its nodes. Where a pod has come to the node, its machines did not
-// come in their time, or the cloud has refused them, the node is left alone for a while.
-func (r *Round) continues(c *decision.Consolidation, i int) bool {
-	n := &r.Nodes[i]
-	if n.Group >= 0 {
-		if _, told := r.Next.Deleted[n.Instance.ID]; told {
-			return false
-		}
+// come in their time, or the cloud has refused them, the node is left alone for a while. A drain has its own end.
+func (r *Round) continues(c *decision.Consolidation, n *round.Node, refused string) bool {
+	if n.Group >= 0 && r.toldToGo(n) {
+		return false
 	}
-	why := ""
-	if pod, _ := r.YoungPod(n); pod != "" {
+	over, why := r.Reached(r.dueOf(c)), ""
+	switch pod, _ := r.YoungPod(n); {
+	case n.State == round.StateMarked:
+		return !over
+	case pod != "":
 		why = "pod " + string(pod) + " has come to it meanwhile"
-	} else if r.Reached(r.dueOf(c)) {
+	case over:
 		why = "its time was over at " + round.Stamp(r.dueOf(c))
-	} else if r.arrived(c) < c.Machines {
-		for _, b := range r.Next.Backoff {
-			if b.Group == c.Group && b.Last.After(c.Ordered) {
-				why = "no machine of group " + string(c.Group) + " came: " + b.Text
-			}
-		}
-	}
-	if why == "" || n.State == round.StateMarked { // a drain has its own end
-		return !r.Reached(r.dueOf(c))
+	case refused != "":
+		why = "no machine of group " + string(c.Group) + " came: " + refused
+	default:
+		return true
 	}
 	r.GiveUp(n.Name)
 	r.Held("node", string(n.Name), decision.RuleConsolidate, "its replacement is given up: %s", why)
@@ -123,16 +103,37 @@ func (r *Round) continues(c *decision.Consolidation, i int) bool {
 // waitsForMachines says which machines of its consolidation a node waits for; empty: none.
 func (r *Round) waitsForMachines(name cluster.NodeName) string {
 	c := r.Next.Consolidation
-	if !r.dear(name) || r.arrived(c) >= c.Machines {
+	if !r.dear(name) || c.Came {
 		return ""
 	}
 	r.WakeAt(r.dueOf(c))
 	return "the machines were ordered at " + round.Stamp(c.Ordered) + " and are not Ready yet"
 }
 
-// Consolidate notes a consolidation whose machines the caller has asked for.
+// Consolidate begins a consolidation, and asks for its machines.
 func (r *Round) Consolidate(c *decision.Consolidation) {
-	next := *c
-	next.Nodes, next.Ordered, next.Bought = slices.Sorted(slices.Values(c.Nodes)), r.Now, false
-	r.Next.Consolidation = &next
+	c.Ordered, c.Came = r.Now, c.Machines == 0
+	r.Next.Consolidation = c
+	r.WakeAt(r.Now.Add(time.Second))
+	r.Grow()
+}
+
+// orderDear asks for the machines of the consolidation that have not come and are not coming, and returns their group; -1: for none.
+func (r *Round) orderDear() int {
+	c := r.Next.Consolidation
+	if !c.UnderWay() || c.Came || r.Grew || r.Unhealthy != "" {
+		return -1
+	}
+	k, told := r.ByID[c.Group]
+	if !told || r.Groups[k].Shrinks {
+		return -1
+	}
+	g := &r.Groups[k]
+	coming, come, _ := r.spareMachines(k)
+	n := growth.Count(r.State, g, c.Machines-coming-come)
+	if n <= 0 {
+		return -1
+	}
+	g.Grow += n
+	return k
 }

@@ -16,8 +16,6 @@ import (
 // Round is what one round knows of nodes that are replaced.
 type Round struct {
 	*round.State
-	// NotBought is the consolidation that the last round ordered, of which the cloud did not take the order; nil: there is none.
-	NotBought *decision.Consolidation
 
 	groups  []group  // by index of State.Groups
 	reasons []reason // by index of State.Nodes

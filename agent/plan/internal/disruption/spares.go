@@ -26,19 +26,21 @@ func (r *Round) young(n *round.Node) bool {
 }
 
 // empty tells a machine that could take the pods of a node that is replaced: it is Ready, and no pod is on it or counts on it.
-func (r *Round) empty(i int) bool {
+func (r *Round) empty(i int) bool { return r.Nodes[i].State == round.StateReady && r.unused(i) }
+
+func (r *Round) unused(i int) bool {
 	n := &r.Nodes[i]
-	return n.State == round.StateReady && !n.Unschedulable && !n.InUse && len(r.working(n)) == 0 && r.Reason(i).Rule == "" && !r.Next.Consolidation.Has(n.Name)
+	return !n.Unschedulable && !n.InUse && len(r.working(n)) == 0 && r.Reason(i).Rule == ""
 }
 
-// spareMachines are the machines of a group that have come or are coming, and that no consolidation has ordered. idle tells that a
-// machine has come long ago, and has still no pod: room on it is no help to the nodes that wait.
+// spareMachines are the machines of a group that have come or are coming. idle tells that a machine has come long ago, and has still no
+// pod: room on it is no help to the nodes that wait.
 func (r *Round) spareMachines(g int) (coming, come int, idle bool) {
 	coming = r.Groups[g].Upcoming + r.Groups[g].Grow
 	for _, i := range r.groups[g].members {
 		switch n := &r.Nodes[i]; {
-		case n.State == round.StateUpcoming:
-			coming++
+		case n.State == round.StateUpcoming || n.State == round.StateOut && unready(n) && !n.Deleting && !r.toldToGo(n) && r.young(n) && r.unused(i):
+			coming++ // also where it is not Ready for a moment
 		case !r.empty(i) || n.Removing:
 		case r.young(n):
 			come++
@@ -46,17 +48,13 @@ func (r *Round) spareMachines(g int) (coming, come int, idle bool) {
 			idle = true
 		}
 	}
-	if c := r.Next.Consolidation; c.UnderWay() && c.Group == r.Groups[g].ID {
-		left := max(c.Machines-come, 0)
-		come, coming = max(come-c.Machines, 0), max(coming-left, 0)
-	}
 	return coming, come, idle
 }
 
 // StaysFor says for what a young machine without pods is kept, which is not idle for that; empty: for nothing.
 func (r *Round) StaysFor(i int) string {
 	n := &r.Nodes[i]
-	if c := r.Next.Consolidation; c.UnderWay() && c.Group == r.Groups[n.Group].ID && cameAfter(n, c) && !c.Has(n.Name) {
+	if c := r.Next.Consolidation; c.UnderWay() && c.Group == r.Groups[n.Group].ID && r.young(n) && !c.Has(n.Name) {
 		return "it has come in place of " + nodeWords(c.Nodes)
 	}
 	if g := &r.groups[n.Group]; !g.replaces() || len(r.working(n)) > 0 || !r.young(n) || r.Halted(n.Group) != "" {
@@ -153,21 +151,25 @@ func (r *Round) EmptiesFirst(n *round.Node) bool {
 	return r.Policy.ReplaceAtMax == emptyFirst && (limit.Rule == decision.RuleMax || limit.Rule == decision.RuleTotals) && g.CorrectedTarget > g.Min
 }
 
-// Grow asks for the machines that the round has ordered, in one change for each group.
+// Grow asks for the machines that are missing, in one change for each group.
 func (r *Round) Grow() {
+	dear := r.orderDear()
 	for k := range r.groups {
 		g, names := &r.Groups[k], r.groups[k].ordered
-		if len(names) == 0 {
+		if len(names) == 0 && k != dear {
 			continue
 		}
 		g.Bought, r.Grew = true, true
 		slices.Sort(names)
-		why := "in place of " + strings.Join(names, ", ")
-		if len(names) == 1 {
+		rule, why := decision.RuleReplace, "in place of "+strings.Join(names, ", ")
+		switch len(names) {
+		case 0:
+			rule, why = decision.RuleConsolidate, r.Next.Consolidation.Words()
+		case 1:
 			why += ": " + r.Reason(r.ByName[cluster.NodeName(names[0])]).Why
 		}
 		r.WakeAt(r.Now.Add(time.Second))
-		r.Act(decision.Grow{Group: g.ID, From: g.CorrectedTarget, To: g.Size + g.Grow, Rule: decision.RuleReplace, Why: why})
+		r.Act(decision.Grow{Group: g.ID, From: g.CorrectedTarget, To: g.Size + g.Grow, Rule: rule, Why: why})
 	}
 }
 

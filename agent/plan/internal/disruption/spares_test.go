@@ -94,22 +94,13 @@ func TestOrderIsHeld(t *testing.T) {
 // TestConsolidationGoesOn says which nodes of a consolidation still go in the next round.
 func TestConsolidationGoesOn(t *testing.T) {
 	const both, over = "w-000 w-001", "w-000 [D21] its replacement is given up: its time was over at 2026-01-05T08:00:00Z; w-001 [D21] its replacement is given up: its time was over at 2026-01-05T08:00:00Z"
-	const refused = "w-000 [D21] its replacement is given up: no machine of group workers came: full; w-001 [D21] its replacement is given up: no machine of group workers came: full"
+	const refused = "w-000 [D21] its replacement is given up: no machine of group workers came: backed off until 2026-01-05T09:00:00Z (capacity): full; w-001 [D21] its replacement is given up: no machine of group workers came: backed off until 2026-01-05T09:00:00Z (capacity): full"
 	for name, c := range map[string]struct {
 		change func(*world)
 		want   string
 	}{
-		"it was ordered": {func(w *world) { w.dear(time.Minute) }, both},
-		"the cloud has taken the order": {func(w *world) {
-			w.dear(time.Second).Bought = false
-			w.m.Resized = map[cluster.GroupID]decision.Resized{"workers": {To: 4, At: w.s.Now}}
-		}, both},
-		"it has not": {func(w *world) { w.dear(time.Second).Bought = false }, "thought of"},
-		"it took an earlier one": {func(w *world) {
-			w.dear(time.Second).Bought = false
-			w.m.Resized = map[cluster.GroupID]decision.Resized{"workers": {To: 4, At: w.s.Now.Add(-time.Minute)}}
-		}, "thought of"},
-		"no machine was to be ordered": {func(w *world) { c := w.dear(time.Second); c.Bought, c.Machines = false, 0 }, both},
+		"it was ordered":               {func(w *world) { w.dear(time.Minute) }, both},
+		"no machine was to be ordered": {func(w *world) { w.dear(time.Minute).Machines = 0 }, both},
 		"a node is gone":               {func(w *world) { w.dear(time.Minute, "w-000", "w-009") }, "w-000"},
 		"a machine is ended":           {func(w *world) { w.dear(time.Minute); w.m.Deleted = map[cluster.InstanceID]time.Time{"i-000": w.s.Now} }, "w-001"},
 		"consolidation is off":         {func(w *world) { w.dear(time.Minute); w.p.ScaleDown = false }, ""},
@@ -119,10 +110,14 @@ func TestConsolidationGoesOn(t *testing.T) {
 			w.dear(29 * time.Minute).Group = "b"
 			w.g().Options.MaxNodeStartupTime = new(time.Minute)
 		}, both},
-		"a drain":                             {func(w *world) { w.dear(time.Minute); put(w.s.Nodes[0], w.s.Now); mark(w.s.Nodes[0]) }, both},
-		"has an end":                          {func(w *world) { w.dear(30 * time.Minute); mark(w.s.Nodes[0]) }, "w-001 [D21] its replacement is given up: its time was over at 2026-01-05T08:00:00Z"},
-		"a machine that was refused":          {func(w *world) { w.dear(time.Minute); w.refused("workers", 0) }, refused},
-		"before the order":                    {func(w *world) { w.dear(time.Minute); w.refused("workers", time.Minute) }, both},
+		"a drain":                    {func(w *world) { w.dear(time.Minute); put(w.s.Nodes[0], w.s.Now); mark(w.s.Nodes[0]) }, both},
+		"has an end":                 {func(w *world) { w.dear(30 * time.Minute); mark(w.s.Nodes[0]) }, "w-001 [D21] its replacement is given up: its time was over at 2026-01-05T08:00:00Z"},
+		"a machine that was refused": {func(w *world) { w.dear(time.Minute); w.refused("workers", 0) }, refused},
+		"one that is coming all the same": {func(w *world) {
+			w.dear(time.Minute)
+			w.join(w.g(), "x", time.Second, "").Ready = cluster.StatusFalse
+			w.refused("workers", 0)
+		}, both},
 		"of another group by the cloud":       {func(w *world) { w.dear(time.Minute); w.other("b"); w.refused("b", 0) }, both},
 		"beside one that came":                {func(w *world) { w.dear(time.Minute); w.join(w.g(), "x", time.Second, ""); w.refused("workers", 0) }, both},
 		"a pod has come":                      {func(w *world) { w.dear(time.Minute); put(w.s.Nodes[0], w.s.Now.Add(-59*time.Minute)) }, "w-001; w-000 [D21] its replacement is given up: pod default/w-000-0 has come to it meanwhile"},
@@ -140,9 +135,6 @@ func TestConsolidationGoesOn(t *testing.T) {
 			}
 		}
 		text := strings.Join(got, " ")
-		if d.NotBought != nil && d.NotBought.Ordered.IsZero() && len(d.NotBought.Nodes) == 2 {
-			text = "thought of"
-		}
 		for _, node := range slices.Sorted(maps.Keys(d.State.Next.GivenUp)) {
 			text = strings.TrimPrefix(text+"; "+string(node)+" "+held(d, string(node)), "; ")
 		}
@@ -173,7 +165,8 @@ func TestStaysFor(t *testing.T) {
 		"it came long ago":           {func(w *world) { w.s.Nodes[3].Created = w.s.Now.Add(-30 * time.Minute) }, ""},
 		"a pod is on it":             {func(w *world) { put(w.s.Nodes[3], w.s.Now) }, ""},
 		"a consolidation ordered it": {func(w *world) { w.p.MaxNodeAge = 0; w.dear(time.Minute) }, "it has come in place of nodes w-000, w-001"},
-		"or another one before":      {func(w *world) { w.p.MaxNodeAge = 0; w.dear(0) }, ""},
+		"and it has pods":            {func(w *world) { w.p.MaxNodeAge = 0; w.dear(time.Minute); put(w.s.Nodes[3], w.s.Now) }, "it has come in place of nodes w-000, w-001"},
+		"or another one long before": {func(w *world) { w.p.MaxNodeAge = 0; w.dear(0); w.s.Nodes[3].Created = w.s.Now.Add(-30 * time.Minute) }, ""},
 		"for another group":          {func(w *world) { w.p.MaxNodeAge = 0; w.dear(time.Minute).Group = "b" }, ""},
 	} {
 		w := old(3)
@@ -182,6 +175,53 @@ func TestStaysFor(t *testing.T) {
 		d := w.begin()
 		if got := d.StaysFor(d.ByName["x"]); got != c.want {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestMachinesOfAConsolidation: those that have neither come nor are coming are asked for, however often the cloud refused that.
+func TestMachinesOfAConsolidation(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*world)
+		want   string
+	}{
+		"none is coming": {func(*world) {}, "grow workers 3->5 for 0 pods [D21] 2 machines of group workers can replace w-000, w-001"},
+		"one is coming":  {func(w *world) { w.g().Target++ }, "grow workers 4->5 for 0 pods [D21]"},
+		"one has come":   {func(w *world) { w.join(w.g(), "x", time.Second, "") }, "grow workers 4->5 for 0 pods [D21]"},
+		"and is not Ready for now": {func(w *world) {
+			n := w.join(w.g(), "x", time.Minute, "")
+			n.Ready, n.ReadySince = cluster.StatusUnknown, w.s.Now
+		}, "grow workers 4->5 for 0 pods [D21]"},
+		"and somebody ends it":     {func(w *world) { w.join(w.g(), "x", time.Minute, "").Deleting = true }, "grow workers 4->6"},
+		"both are coming":          {func(w *world) { w.g().Target += 2 }, ""},
+		"both came, and have pods": {func(w *world) { w.m.Consolidation.Came = true }, ""},
+		"there is none to be had":  {func(w *world) { w.m.Consolidation.Machines = 0 }, ""},
+		"the group is at its most": {func(w *world) { w.g().Max = 4 }, "grow workers 3->4 for 0 pods [D21]"},
+		"a rollout needs one too":  {func(w *world) { w.p.MaxNodeAge = time.Hour }, "grow workers 3->5 for 0 pods [D28] in place of w-002"},
+		"its group is not told":    {func(w *world) { w.m.Consolidation.Group = "b" }, ""},
+		"the cloud gives none now": {func(w *world) { w.refused("workers", 0) }, ""},
+		"deletions are frozen": {func(w *world) {
+			w.p.OKTotalUnready = 0
+			for _, n := range w.s.Nodes[:3] {
+				n.Ready = cluster.StatusFalse
+			}
+		}, ""},
+	} {
+		w := old(3)
+		w.p.MaxNodeAge = 0
+		w.dear(time.Minute).Machines = 2
+		c.change(w)
+		d := w.begin()
+		if w.p.MaxNodeAge > 0 {
+			d.Order(2, "no room", func() bool { return true })
+		}
+		d.Grow()
+		grown := ""
+		for _, a := range d.Plan.Actions {
+			grown = a.String()
+		}
+		if !strings.HasPrefix(grown, c.want) || (c.want == "") != (grown == "") {
+			t.Errorf("%s: %q", name, grown)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (w *world) dear(ago time.Duration, nodes ...cluster.NodeName) *decision.Con
 		nodes = []cluster.NodeName{"w-000", "w-001"}
 	}
 	w.p.ScaleDown, w.p.Consolidate = true, decision.ConsolidateAlways
-	w.m.Consolidation = &decision.Consolidation{Nodes: nodes, Group: w.g().ID, Machines: 1, Ordered: w.s.Now.Add(-ago), Bought: true}
+	w.m.Consolidation = &decision.Consolidation{Nodes: nodes, Group: w.g().ID, Machines: 1, Ordered: w.s.Now.Add(-ago)}
 	return w.m.Consolidation
 }
 
