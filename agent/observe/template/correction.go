@@ -163,7 +163,7 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 			c = c.withStartingSizes(&g.Template, true, starting)
 			c.ExtraLabels, c.VolumeLimits = r.sharedLabels(), r.leastLimits(seen.FullLimits)
 			c.At = now.UTC().Truncate(timeStep)
-			known[g.Template.Spec] = c.persistent(known[g.Template.Spec], ready, now)
+			known[g.Template.Spec] = c.persistent(known[g.Template.Spec], &r, now)
 		}
 		if c.At.IsZero() {
 			takeMemory(&g.Template, older)
@@ -214,14 +214,22 @@ func takeMemory(t *cluster.Template, nodes []*cluster.Node) {
 	}
 }
 
-// persistent is the part of a correction that is kept. Labels and taints that a node may
-// still gain or lose count while the node exists, and are kept once a node has been
-// Ready for settleTime: a node that fails during its start must not keep its group
-// closed.
-func (c Correction) persistent(old Correction, nodes []*cluster.Node, now time.Time) Correction {
-	if !slices.ContainsFunc(nodes, func(n *cluster.Node) bool { return settled(n, now) }) {
-		c.MissingLabels, c.Taints = old.MissingLabels, old.Taints
+// persistent is the part of a correction that is kept when its nodes have gone. A label that may
+// still come and a taint that may still pass are kept once a node has been Ready for settleTime, or
+// its time to start is over: a node that fails during its start must not keep its group closed. A
+// label that a node has with another value never comes.
+func (c Correction) persistent(old Correction, r *readyNodes, now time.Time) Correction {
+	if slices.ContainsFunc(r.nodes, func(n *cluster.Node) bool { return settled(n, now) || !r.young(n) }) {
+		return c
 	}
+	missing := slices.Clone(old.MissingLabels)
+	for _, key := range c.MissingLabels {
+		if !slices.Contains(missing, key) && slices.ContainsFunc(r.nodes, func(n *cluster.Node) bool { _, set := n.Labels[key]; return set }) {
+			missing = append(missing, key)
+		}
+	}
+	slices.Sort(missing)
+	c.MissingLabels, c.Taints = missing, old.Taints
 	return c
 }
 

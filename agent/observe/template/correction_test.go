@@ -129,12 +129,6 @@ func TestCorrectionOfTaints(t *testing.T) {
 		t.Errorf("taints %v, want %v", got, team)
 	}
 	c.gone = true
-	if got := c.template().Taints; len(got) != 0 {
-		t.Errorf("a node that died young left %v", got)
-	}
-	c.gone, c.now = false, c.now.Add(settleTime)
-	c.template()
-	c.gone = true
 	if got := c.template().Taints; len(got) != 1 {
 		t.Errorf("taints %v of a group whose nodes have gone", got)
 	}

@@ -17,10 +17,11 @@ type startingWorld struct {
 	firstSeen map[cluster.NodeName]FirstSeen
 	known     map[string]Correction
 	advice    string // of the last correction
+	provision time.Duration
 }
 
 func newStartingWorld() *startingWorld {
-	return &startingWorld{now: time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC), firstSeen: map[cluster.NodeName]FirstSeen{}, known: map[string]Correction{},
+	return &startingWorld{now: time.Date(2026, 11, 21, 12, 30, 0, 0, time.UTC), firstSeen: map[cluster.NodeName]FirstSeen{}, known: map[string]Correction{}, provision: 15 * time.Minute,
 		template: cluster.Template{Spec: "v1", Labels: map[string]string{"gpu": "T4"}, Allocatable: cluster.Resources{MilliCPU: 4000, Memory: 8 << 30, Pods: 110}}}
 }
 
@@ -35,7 +36,7 @@ func (w *startingWorld) joins(name cluster.NodeName, taints ...cluster.Taint) *c
 
 func (w *startingWorld) corrected() cluster.Template {
 	g := cluster.NodeGroup{ID: "g", Template: w.template}
-	seen := Evidence{Nodes: w.nodes, FirstSeen: w.firstSeen, Specs: map[cluster.InstanceID]string{}, ProvisionTime: 15 * time.Minute}
+	seen := Evidence{Nodes: w.nodes, FirstSeen: w.firstSeen, Specs: map[cluster.InstanceID]string{}, ProvisionTime: w.provision}
 	for _, n := range w.nodes {
 		g.Instances = append(g.Instances, cluster.Instance{ID: cluster.InstanceID(n.ProviderID), Member: true})
 		seen.Specs[cluster.InstanceID(n.ProviderID)] = "v1"
@@ -84,6 +85,34 @@ func TestTheNewestTwoNodesDecide(t *testing.T) {
 	w.joins("good2").Labels["gpu"] = "T4"
 	if got := w.corrected(); len(got.Taints) != 0 || got.Labels["gpu"] != "T4" {
 		t.Errorf("a newer one is well: taints %v, labels %v", got.Taints, got.Labels)
+	}
+}
+
+// What a node has shown for good is remembered although it went within two minutes: a label with another value at once, a
+// taint when its time to start was over. A missing label and a taint that may pass are not.
+func TestAShortLivedNodeIsRemembered(t *testing.T) {
+	for name, c := range map[string]struct {
+		provision time.Duration
+		labels    map[string]string
+		taints    []cluster.Taint
+		pool      string // of the template when the node has gone
+		learned   int    // taints
+	}{
+		"another value":          {provision: 15 * time.Minute, labels: map[string]string{"gpu": "L4"}},
+		"missing, may come":      {provision: 15 * time.Minute, pool: "T4"},
+		"a taint that may pass":  {provision: 15 * time.Minute, labels: map[string]string{"gpu": "T4"}, taints: []cluster.Taint{agentNotReady}, pool: "T4"},
+		"a taint after its time": {provision: 10 * time.Second, labels: map[string]string{"gpu": "T4"}, taints: []cluster.Taint{agentNotReady}, pool: "T4", learned: 1},
+		"missing after its time": {provision: 10 * time.Second},
+	} {
+		w := newStartingWorld()
+		w.provision = c.provision
+		w.joins("a", c.taints...).Labels = c.labels
+		w.now = w.now.Add(20 * time.Second)
+		w.corrected()
+		w.nodes = nil
+		if got := w.corrected(); got.Labels["gpu"] != c.pool || len(got.Taints) != c.learned {
+			t.Errorf("%s: labels %v, taints %v", name, got.Labels, got.Taints)
+		}
 	}
 }
 
