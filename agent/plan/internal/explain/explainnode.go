@@ -148,7 +148,7 @@ func (e *explainer) savings(n *round.Node, add func(rule string, ok bool, why st
 	}
 }
 
-// destination looks for room for one pod alone, as tryRelocate does for all together.
+// destination looks for room for one pod alone, as scale-down does for all together.
 // The words of those that refuse are only asked for when all do.
 func destination(w *scaledown.Planner, from int, pod *cluster.Pod) decision.Destination {
 	d := decision.Destination{Pod: pod.Key}
@@ -168,7 +168,7 @@ func destination(w *scaledown.Planner, from int, pod *cluster.Pod) decision.Dest
 		return d.Could > 0
 	}
 	refused := make(map[int]decision.Refusal) // by node, what other pods have to say
-	if t := w.RelocationState(); t == nil || !t.State.Constrained(pod.Class) {
+	if st := w.Constraints(); st == nil || !st.Constrained(pod.Class) {
 		look(func(int) (rule, words string) { return "", "" })
 	} else if w.LookEmptied(from, func(st *fit.State) bool {
 		return look(func(k int) (rule, words string) {

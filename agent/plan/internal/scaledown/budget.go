@@ -10,7 +10,6 @@ import (
 // A look asks whether a pod may go to a node. Its price is what it takes: 70 to 200 ns by a
 // node's room, labels and taints, ten times that by the pods around.
 const (
-	constrainedLook = 10 // so many looks is one at the pods around
 	relocationAgain = 10 * time.Second
 )
 

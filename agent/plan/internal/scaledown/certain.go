@@ -11,15 +11,6 @@ import (
 // mostUncertain is how many nodes are refused in a round because their pods may not all have room. The next ones wait unasked.
 const mostUncertain = 10
 
-// noteRooms notes what room nodes have before pods are moved to them. It costs N.
-func (w *Planner) noteRooms() {
-	w.before = w.cache.rooms[:0]
-	for i := range w.Nodes {
-		w.before = append(w.before, w.Nodes[i].Room...)
-	}
-	w.cache.rooms = w.before
-}
-
 // Certain tells whether the pods of some nodes find room on the others and on so many machines of a group, wherever kube-scheduler puts
 // each of them. Of the nodes that go otherwise idle stay. What pods ask of each other was asked of one placement (see podsFit), and no pod
 // that they may be constrained by may wait for a place. It costs N, and certain.Fits.
@@ -33,10 +24,10 @@ func (w *Planner) Certain(from, idle []int, to *round.Group, machines int) bool 
 
 // relatedPodsWait tells whether kube-scheduler has still to place a pod that the question's pods may be constrained by.
 func (w *Planner) relatedPodsWait(q *question) bool {
-	t := w.RelocationState()
-	return t != nil && slices.ContainsFunc(w.Unbound.Waiting, func(x round.UnboundPod) bool {
-		c := t.State.Component(int(x.Class))
-		return c >= 0 && slices.ContainsFunc(q.classes, func(class int) bool { return t.State.Component(class) == c })
+	st := w.onBoard().state
+	return st != nil && slices.ContainsFunc(w.Unbound.Waiting, func(x round.UnboundPod) bool {
+		c := st.Component(int(x.Class))
+		return c >= 0 && slices.ContainsFunc(q.classes, func(class int) bool { return st.Component(class) == c })
 	})
 }
 
@@ -75,9 +66,9 @@ type question struct {
 func (w *Planner) newQuestion(from []int, to *round.Group, machines int, stays func(node int) bool) *question {
 	q := &question{}
 	w.addLoads(q, from, to)
-	for i, size := 0, w.Dimensions.Len(); i < len(w.Nodes) && len(q.loads) > 0; i++ {
+	for i := 0; i < len(w.Nodes) && len(q.loads) > 0; i++ {
 		if w.Nodes[i].State == round.StateReady && !slices.Contains(from, i) && stays(i) {
-			q.nodes, q.rooms = append(q.nodes, i), append(q.rooms, w.before[i*size:(i+1)*size])
+			q.nodes, q.rooms = append(q.nodes, i), append(q.rooms, w.Nodes[i].Room)
 		}
 	}
 	for range machines {

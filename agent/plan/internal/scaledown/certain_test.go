@@ -81,7 +81,6 @@ func TestCertain(t *testing.T) {
 // TestUncertain: the first node goes whatever may become of its pods, and few are refused.
 func TestUncertain(t *testing.T) {
 	w := idleNode().begin()
-	w.noteRooms()
 	c := &Candidate{Node: w.ByName["a"]}
 	for _, x := range []struct {
 		refused int

@@ -1,12 +1,13 @@
 package scaledown
 
 import (
+	"slices"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/consolidation"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/incoming"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
 )
 
 // Consolidate looks for nodes that fewer or cheaper machines can replace.
@@ -45,85 +46,54 @@ func (w *Planner) Settled() bool {
 	return (rule == "" || rule == decision.RuleCooldown) && !w.removals.any()
 }
 
-// Fit tells whether the pods of some nodes have room on the others and on so many machines of a group, and which nodes get some of
-// them that nothing has needed so far. It costs N, C and podsFit.
+// Fit tells whether the pods of some nodes have room on the others and on so many machines of a group, give up no domain of their
+// topology spread, and which nodes get some of them that nothing has needed so far. It takes nothing. It costs N, and place for each
+// class on the nodes.
 func (w *Planner) Fit(from []int, to *round.Group, machines int) (idle []int, ok bool) {
-	w.looks -= len(w.Nodes) + len(w.Cache.Classes.Representative)
-	var unneeded []int // nodes that would go otherwise: here they stay
+	b := w.onBoard()
+	w.looks -= len(w.Nodes) / looksPerNode
 	for i := range w.Nodes {
-		if n := &w.Nodes[i]; n.Removing {
-			n.Removing, unneeded = false, append(unneeded, i)
+		if n := &w.Nodes[i]; n.Removing && n.State == round.StateReady {
+			b.Stand(i, schedsim.Last) // it would go otherwise: here it stays
 		}
 	}
-	w.cursors = w.newCursors(unneeded)
-	used, ok := w.podsFit(from, to, machines)
-	for _, i := range unneeded {
-		if w.Nodes[i].Removing = true; used[i] {
-			idle = append(idle, i)
+	a, ok := w.podsFit(from, to, machines)
+	if ok {
+		for _, p := range b.Placed(a.mark) {
+			if p.Node < len(w.Nodes) && w.Nodes[p.Node].Removing && !slices.Contains(idle, p.Node) {
+				idle = append(idle, p.Node)
+			}
 		}
+		slices.Sort(idle)
 	}
+	b.Rollback(a.mark)
 	return idle, ok
 }
 
-// podsFit tells whether the pods of some nodes have room on the others and on so many machines of a group, and give up no domain of
-// their topology spread. It takes nothing, and tells which nodes it used.
-// It costs N + C, and relocateClass for each class on the nodes.
-func (w *Planner) podsFit(from []int, to *round.Group, machines int) (used map[int]bool, ok bool) {
-	if w.cursors == nil {
-		w.cursors = w.newCursors(nil)
-	}
-	a, t, st := tentative{unplaceable: -1}, w.RelocationState(), (*fit.State)(nil)
-	if t != nil {
-		st = t.State
-		a.mark = st.Mark()
-	}
-	defer func() {
-		for _, i := range from {
-			w.Nodes[i].Removing = false
-		}
-		w.undoRelocation(&a)
-		// Nodes that went in this simulation were passed by for good.
-		w.cursors = nil
-		if t != nil {
-			t.restart()
-		}
-	}()
-	for _, i := range from {
-		a.classes = append(a.classes, w.DrainPlanOf(&w.Nodes[i]).Classes...)
-	}
-	w.beginConstrained(t, from, &a)
-	for _, i := range from {
-		w.Nodes[i].Removing = true
-	}
-	m := incoming.New(w.State, st, to, machines)
-	for _, first := range []bool{true, false} { // constrained pods have fewer nodes to choose from
-		for _, i := range from {
-			for _, l := range w.DrainPlanOf(&w.Nodes[i]).Classes {
-				if t.constrained(l.Class) == first && !w.fitsAlso(t, i, l, m, &a) {
-					return nil, false
-				}
-			}
-		}
-	}
-	if _, why := w.lostDomain(&a); why != "" {
-		return nil, false
-	}
-	used = make(map[int]bool, len(a.done))
-	for _, r := range a.done {
-		used[int(w.cursors.to[r.at])] = true
-	}
-	return used, true
-}
+// looksPerNode is how many nodes Fit passes by for what a look costs.
+const looksPerNode = 32
 
-// fitsAlso tells whether pods of a class on a node have room on the others or on new machines, and takes it.
-func (w *Planner) fitsAlso(t *relocationConstraints, from int, l round.ClassCount, m *incoming.Machines, a *tentative) bool {
-	for l.N > 0 {
-		before := l.N
-		l.N = w.relocateClass(t, from, l, a)
-		l.N = int32(m.Place(int(l.Class), int(l.N)))
-		if l.N == before {
-			return false
+// podsFit tells whether the pods of some nodes have room on the others and on so many machines of a group, and give up no domain of
+// their topology spread. Machines come after nodes.
+func (w *Planner) podsFit(from []int, to *round.Group, machines int) (a attempt, ok bool) {
+	var loads []round.ClassCount
+	for _, i := range from {
+		loads = append(loads, w.DrainPlanOf(&w.Nodes[i]).Classes...)
+	}
+	a = w.beginMove(loads)
+	for _, i := range from {
+		w.empty(i, w.DrainPlanOf(&w.Nodes[i]).Classes)
+	}
+	for range machines {
+		room, shape := w.Template(to)
+		at := w.board.AddNode(schedsim.Node{Info: shape, Allocatable: to.Template.Allocatable, Room: room, VolumeLimits: to.Template.VolumeLimits})
+		w.board.Stand(at, schedsim.Last)
+	}
+	for _, l := range a.classes {
+		if w.place(l.Class, l.N, false) > 0 {
+			return a, false
 		}
 	}
-	return true
+	_, why := w.lostDomain(&a)
+	return a, why == ""
 }

@@ -218,7 +218,7 @@ func TestUnneeded(t *testing.T) {
 			w.replace("a")
 			w.node("a").Pods[0].SafeToEvict = cluster.SafeOnCompletion
 		}, "D8 the group is at its minimum of 3", ""},
-		{"the last look", func(w *world) { w.pods("b", 0, 1); w.pods("c", 0, 1); w.begin().looks = 2 }, "D7 pod default/a-0 has room nowhere else", ""},
+		{"the last look", func(w *world) { w.pods("b", 0, 1); w.pods("c", 0, 1); w.begin().looks = 5 }, "D7 pod default/a-0 has room nowhere else", ""},
 		{"not looked at", func(w *world) { w.pods("b", 0, 1); w.begin().looks = 0 }, "D7 not looked at: this round has looked for room for enough pods, and the next one begins with this node", "a 10m0s"},
 		{"not looked at for the first time", func(w *world) { w.m.Unneeded = nil; w.pods("b", 0, 1); w.begin().looks = 0 }, "D7 not looked at: this round has looked for room for enough pods, and the next one begins with this node", ""},
 	} {
@@ -307,12 +307,12 @@ func TestOneAfterTheOther(t *testing.T) {
 			w.node("x").Pods = nil
 			w.begin().looks = 0
 		}, blocked, "x 10m0s, y 11m0s"},
-		{"the last look", func(w *world) { w.m.Unneeded = nil; w.idle(11*time.Minute, "y"); w.begin().looks = 0 }, "cordon y [D1] utilisation 25%, 1 pod to move", "y 11m0s"},
+		{"the last look", func(w *world) { w.m.Unneeded = nil; w.idle(11*time.Minute, "y"); w.begin().looks = 5 }, "cordon y [D1] utilisation 25%, 1 pod to move", "y 11m0s"},
 		{"the last look, where other pods are apart", func(w *world) {
 			w.alone(hostname)
 			w.m.Unneeded = nil
 			w.idle(11*time.Minute, "y")
-			w.begin().looks = 0
+			w.begin().looks = 5
 		}, "cordon y [D1] utilisation 25%, 1 pod to move", "y 11m0s"},
 		{"a pod runs to its end, and no look is left", func(w *world) {
 			w.pods("y", 0, 1)

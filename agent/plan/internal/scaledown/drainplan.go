@@ -201,7 +201,6 @@ func (w *Planner) Running(n *round.Node) []*cluster.Pod {
 // Resume goes on with the nodes that carry a mark. The mark is on the Node itself, so
 // a drain outlives this process.
 func (w *Planner) Resume() {
-	w.noteRooms()
 	for i := range w.Nodes {
 		n := &w.Nodes[i]
 		switch {

@@ -14,9 +14,6 @@ import (
 // Cache is what one round worked out for the next.
 type Cache struct {
 	candidates []Candidate
-	relocated  []relocated
-	undoSteps  []undoStep
-	rooms      []int64
 	busy       map[utilisationKey]string // see busyWords
 }
 
@@ -35,19 +32,15 @@ type Planner struct {
 	// scale-up; nil: scale-up has not worked it out.
 	applied *fit.State
 
-	relocation    *relocationConstraints
-	unconstrained bool               // no class asks for anything of other pods
-	cursors       *relocationCursors // where pods that are moved find room
-	emptiestFirst bool               // constrained pods go to the nodes with most room: see placeOnEmptiest
-	marked        []int              // nodes that this round has marked
-	before        []int64            // see noteRooms
-	going         []int              // nodes that are being removed, see noteGoing
-	moving        int                // how many of them have pods that must move
-	refused       int                // see mostUncertain
-	orders        []order            // nodes in whose place a machine is ordered
-	late          []int              // see lateClasses
-	lateKnown     bool
-	looks         int // that are left of the budget of the part that is at work
+	board     *board  // nil: not asked for yet
+	marked    []int   // nodes that this round has marked
+	going     []int   // nodes that are being removed, see noteGoing
+	moving    int     // how many of them have pods that must move
+	refused   int     // see mostUncertain
+	orders    []order // nodes in whose place a machine is ordered
+	late      []int   // see lateClasses
+	lateKnown bool
+	looks     int // that are left of the budget of the part that is at work
 }
 
 // utilisationKey is a utilisation in whole per cent and the limit that it is above.
@@ -80,6 +73,9 @@ func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 
 func New(w *round.State, c *Cache) *Planner {
 	return &Planner{State: w, Disruption: disruption.New(w), cache: c, looks: budget.Relocation.Budget()}
 }
+
+// Constraints judges the pods of constrained classes; nil: no class asks for anything of other pods or of volumes.
+func (w *Planner) Constraints() *fit.State { return w.onBoard().state }
 
 // SetApplied hands over what scale-up returned.
 func (w *Planner) SetApplied(st *fit.State) { w.applied = st }

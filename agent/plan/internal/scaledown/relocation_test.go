@@ -37,7 +37,8 @@ func TestHeadroomMoves(t *testing.T) {
 		w.begin()
 		a, piece := w.at("a"), len(w.Snapshot.Classes)-1
 		a.KeepHeadroom(piece, 3)
-		before := fmt.Sprint(w.at("b").Room, w.at("c").Room)
+		rooms := func() string { return fmt.Sprint(w.onBoard().Room(w.ByName["b"]), w.board.Room(w.ByName["c"])) }
+		before := rooms()
 		w.Decide()
 		w.wantFate(t, c.name, "a", c.want)
 		kept := [2]int{}
@@ -49,49 +50,43 @@ func TestHeadroomMoves(t *testing.T) {
 		if kept != c.kept {
 			t.Errorf("%s: %v are kept, want %v", c.name, kept, c.kept)
 		}
-		if after := fmt.Sprint(w.at("b").Room, w.at("c").Room); (after == before) != (c.want == stays) {
+		if after := rooms(); (after == before) != (c.want == stays) {
 			t.Errorf("%s: room %s after %s", c.name, after, before)
 		}
 	}
 }
 
-// TestHeadroomLooks: a look at a node for headroom is paid for, and without looks the node stays.
+// TestHeadroomLooks: looking for room for headroom is paid for, and without looks the node stays.
 func TestHeadroomLooks(t *testing.T) {
-	for looks, want := range map[int]bool{2: true, 1: false} { // a itself and b
+	for looks, want := range map[int]bool{1000: true, -1: false} {
 		w := idleNode()
 		w.node("a").Pods, w.node("b").Pods = nil, nil
 		w.p.Headroom = []cluster.Headroom{{Name: "spare", Piece: cluster.PodClass{Requests: size(1)}, Count: 1}}
 		w.begin()
 		w.at("a").KeepHeadroom(len(w.Snapshot.Classes)-1, 1)
+		w.empty(w.ByName["a"], nil)
 		w.looks = looks
-		if _, ok := w.relocateHeadroom(w.ByName["a"]); ok != want {
-			t.Errorf("%d looks: %v", looks, ok)
+		if _, ok := w.relocateHeadroom(w.ByName["a"]); ok != want || ok && w.looks == looks {
+			t.Errorf("%d looks: %v, %d left", looks, ok, w.looks)
 		}
-	}
-	w := idleNode()
-	w.node("a").Pods, w.node("b").Pods = nil, nil
-	w.p.Headroom = []cluster.Headroom{{Name: "spare", Piece: cluster.PodClass{Requests: size(1)}, Count: 1}}
-	w.begin()
-	w.at("a").KeepHeadroom(len(w.Snapshot.Classes)-1, 1)
-	w.at("b").Removing = true
-	if _, ok := w.relocateHeadroom(w.ByName["a"]); !ok || len(w.at("c").Headroom) != 1 {
-		t.Error("b goes, and c has room")
 	}
 }
 
-// TestPlaces: pods go to nodes that stay for sure first, and to those that are replaced last.
+// TestPlaces: pods go to nodes that stay for sure first, to those that are replaced after them, and to no other.
 func TestPlaces(t *testing.T) {
 	w := idleNode()
 	w.group("pool2", "d")
 	w.unready("c", time.Hour)
 	w.replace("a")
 	w.begin()
-	var got []cluster.NodeName
-	for _, i := range w.newCursors([]int{w.ByName["b"]}).to {
-		got = append(got, w.Nodes[i].Name)
+	w.at("b").Removing = true
+	m, left := w.onBoard().Mark(), w.place(0, 9, false)
+	var got []string
+	for _, p := range w.board.Placed(m) {
+		got = append(got, fmt.Sprint(w.Nodes[p.Node].Name, p.Count))
 	}
-	if fmt.Sprint(got) != "[d a b]" {
-		t.Errorf("%v", got)
+	if fmt.Sprint(got, left) != "[d4 a3] 2" {
+		t.Errorf("%v, %d left", got, left)
 	}
 }
 
@@ -153,39 +148,34 @@ func TestLateAndNoRoom(t *testing.T) {
 	}
 }
 
-// TestEmptiest: pods that depend on others go to the node with most room, to the first of equal ones, as long as looks are left.
+// TestEmptiest: pods that depend on others go to the node with most room where that is asked, and to the first otherwise.
 func TestEmptiest(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		pods  [4]int // plain ones on a to d
-		looks int
-		want  string // where the pod of x goes
+		name            string
+		pods            [4]int // plain ones on a to d
+		emptiest, first string // where the pod of x goes
 	}{
-		{"the first of all", [4]int{0, 0, 0, 0}, 1000, "a"},
-		{"the emptiest", [4]int{3, 2, 1, 2}, 1000, "c"},
-		{"the last", [4]int{3, 2, 2, 0}, 1000, "d"},
-		{"of equal ones the first", [4]int{2, 1, 1, 2}, 1000, "b"},
-		{"too few looks for the emptiest", [4]int{3, 2, 1, 0}, 43, "c"},
-		{"just enough looks", [4]int{3, 2, 1, 0}, 44, "d"},
-		{"one is full", [4]int{4, 2, 3, 3}, 1000, "b"},
+		{"all are empty", [4]int{0, 0, 0, 0}, "a", "a"},
+		{"one is", [4]int{3, 2, 1, 2}, "c", "a"},
+		{"the last is", [4]int{3, 2, 2, 0}, "d", "a"},
+		{"the first is full", [4]int{4, 3, 2, 3}, "c", "b"},
 	} {
-		w := newWorld()
-		w.group("pool", "a", "b", "c", "d", "x")
-		for i, n := range []string{"a", "b", "c", "d"} {
-			w.pods(n, 0, c.pods[i])
-		}
-		w.pods("x", w.alone(zone), 1)
-		w.begin()
-		x := w.ByName["x"]
-		st := w.RelocationState()
-		w.cursors = w.newCursors(nil)
-		a := tentative{unplaceable: -1}
-		w.looks, w.emptiestFirst = c.looks, true
-		if left := w.relocateClass(st, x, w.DrainPlanOf(&w.Nodes[x]).Classes[0], &a); left != 0 || len(a.done) != 1 {
-			t.Fatalf("%s: %d left, %v", c.name, left, a.done)
-		}
-		if got := string(w.Nodes[w.cursors.to[a.done[0].at]].Name); got != c.want {
-			t.Errorf("%s: on %s, want %s", c.name, got, c.want)
+		for _, emptiest := range []bool{true, false} {
+			w := newWorld()
+			w.group("pool", "a", "b", "c", "d", "x")
+			for i, n := range []string{"a", "b", "c", "d"} {
+				w.pods(n, 0, c.pods[i])
+			}
+			class := w.alone(zone)
+			w.pods("x", class, 1)
+			w.begin()
+			a := w.beginMove(nil)
+			w.empty(w.ByName["x"], w.DrainPlanOf(w.at("x")).Classes)
+			left := w.place(int32(class), 1, emptiest)
+			want := map[bool]string{true: c.emptiest, false: c.first}[emptiest]
+			if got := w.board.Placed(a.mark); left != 0 || len(got) != 1 || string(w.Nodes[got[0].Node].Name) != want {
+				t.Errorf("%s, emptiest %v: %d left, %v, want %s", c.name, emptiest, left, got, want)
+			}
 		}
 	}
 }
@@ -275,7 +265,7 @@ func TestRestOfAMovedNode(t *testing.T) {
 			if company {
 				w.pods("c", cache, 1)
 			}
-			if w.begin(); !w.move("a") || w.RelocationState().State.Passes(wants, w.ByName["b"]) != company {
+			if w.begin(); !w.move("a") || w.Constraints().Passes(wants, w.ByName["b"]) != company {
 				t.Errorf("late %v, with company %v", late, company)
 			}
 		}
@@ -293,8 +283,8 @@ func TestRestOfANodeWithoutSpread(t *testing.T) {
 	}
 	w.pods("a", cache, 1)[0].Owner = daemonSet
 	w.begin()
-	before := w.RelocationState().State.Passes(wants, w.ByName["b"])
-	if !before || !w.move("a") || w.RelocationState().State.Passes(wants, w.ByName["b"]) {
+	before := w.Constraints().Passes(wants, w.ByName["b"])
+	if !before || !w.move("a") || w.Constraints().Passes(wants, w.ByName["b"]) {
 		t.Error("the company of a goes with it")
 	}
 }

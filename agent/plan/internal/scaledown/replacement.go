@@ -78,9 +78,10 @@ func (w *Planner) orderReplacements() {
 // depends on other pods or on a volume are believed to have: they are judged when the machine is there.
 func (w *Planner) newMachineHolds(node int) bool {
 	n := &w.Nodes[node]
-	if slices.ContainsFunc(w.DrainPlanOf(n).Classes, func(l round.ClassCount) bool { return w.RelocationState().constrained(l.Class) }) {
+	if slices.ContainsFunc(w.DrainPlanOf(n).Classes, func(l round.ClassCount) bool { return w.onBoard().constrained(l.Class) }) {
 		return true
 	}
-	_, ok := w.podsFit([]int{node}, &w.Groups[n.Group], 1)
+	a, ok := w.podsFit([]int{node}, &w.Groups[n.Group], 1)
+	w.board.Rollback(a.mark)
 	return ok
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
@@ -22,15 +23,15 @@ import (
 // LookEmptied calls look with the state that constrained pods are judged by as the drain of a node makes it: cordoned and
 // emptied, and if nothing is found then, without the Node object. late tells that something was found only then.
 func (w *Planner) LookEmptied(from int, look func(*fit.State) (found bool)) (late bool) {
-	t := w.RelocationState()
-	mark := t.State.Mark()
-	defer t.State.Rollback(mark)
-	t.cordon(w, from, w.DrainPlanOf(&w.Nodes[from]).Classes)
-	if look(t.State) {
+	b := w.onBoard()
+	mark := b.Mark()
+	defer b.Rollback(mark)
+	w.empty(from, w.DrainPlanOf(&w.Nodes[from]).Classes)
+	if look(b.state) {
 		return false
 	}
-	t.remove(w, from)
-	return look(t.State)
+	w.remove(from)
+	return look(b.state)
 }
 
 // evictedInWaves says of which PodDisruptionBudgets a node has more pods than may be evicted at once, where these are spread: a pod that
@@ -55,16 +56,14 @@ func (w *Planner) evictedInWaves(n *round.Node) string {
 }
 
 // drainEnds plays the drain of a node under its budgets: as many pods are evicted as these allow, kube-scheduler binds what it can beside
-// the pods that are still there, and so on. It takes nothing, and costs relocateClass for each pod in each wave.
-func (w *Planner) drainEnds(from int, loads []round.ClassCount, emptiestFirst bool) bool {
-	w.emptiestFirst = emptiestFirst
-	defer func() { w.emptiestFirst = false }()
-	t, n := w.relocation, &w.Nodes[from]
-	a := tentative{unplaceable: -1, classes: loads, mark: t.State.Mark()}
-	defer func() { w.undoRelocation(&a) }()
-	t.cordon(w, from, loads)
+// the pods that are still there, and so on. It takes nothing, and costs place for each pod in each wave.
+func (w *Planner) drainEnds(from int, loads []round.ClassCount, emptiest bool) bool {
+	b, n := w.onBoard(), &w.Nodes[from]
+	mark := b.Mark()
+	defer b.Rollback(mark)
+	w.empty(from, loads)
 	for _, l := range loads {
-		t.State.Put(int(l.Class), from, int(l.N))
+		b.state.Put(int(l.Class), from, int(l.N))
 	}
 	down := map[string]int{}
 	count := func(pod *cluster.Pod, by int) {
@@ -80,7 +79,7 @@ func (w *Planner) drainEnds(from int, loads []round.ClassCount, emptiestFirst bo
 				return false
 			}
 			if !w.Expendable(pod) {
-				t.State.Put(pod.Class, from, -1)
+				b.state.Put(pod.Class, from, -1)
 				waiting = append(waiting, pod)
 				count(pod, 1)
 			}
@@ -88,7 +87,7 @@ func (w *Planner) drainEnds(from int, loads []round.ClassCount, emptiestFirst bo
 			return true
 		})
 		waiting = slices.DeleteFunc(waiting, func(pod *cluster.Pod) bool {
-			if w.relocateClass(t, from, round.ClassCount{Class: int32(pod.Class), N: 1}, &a) > 0 {
+			if w.place(int32(pod.Class), 1, emptiest) > 0 {
 				return false
 			}
 			count(pod, -1)
@@ -100,7 +99,7 @@ func (w *Planner) drainEnds(from int, loads []round.ClassCount, emptiestFirst bo
 }
 
 // domainLost says which pod would give up a domain of its topology spread.
-func (w *Planner) domainLost(a *tentative, n *round.Node) string {
+func (w *Planner) domainLost(a *attempt, n *round.Node) string {
 	class, why := w.lostDomain(a)
 	if why == "" {
 		return ""
@@ -109,9 +108,9 @@ func (w *Planner) domainLost(a *tentative, n *round.Node) string {
 }
 
 // lostDomain is a class that would give up a domain of its topology spread, and why; empty: none would.
-func (w *Planner) lostDomain(a *tentative) (class int32, why string) {
+func (w *Planner) lostDomain(a *attempt) (class int32, why string) {
 	for i := range a.occupied {
-		if why := w.relocation.givesUpDomain(int(a.classes[i].Class), a.occupied[i]); why != "" {
+		if why := w.board.givesUpDomain(int(a.classes[i].Class), a.occupied[i]); why != "" {
 			return a.classes[i].Class, why
 		}
 	}
@@ -120,15 +119,14 @@ func (w *Planner) lostDomain(a *tentative) (class int32, why string) {
 
 // spreadKeepsOff says that topology spread keeps a class off nodes that have room for it. It costs the nodes.
 func (w *Planner) spreadKeepsOff(from *round.Node, class int32) string {
-	t := w.relocation
 	if len(w.Snapshot.Classes[class].Spread) == 0 {
 		return ""
 	}
-	for k, i := range w.cursors.to {
-		if w.Nodes[i].Node == from.Node || !w.hasRoom(int32(k), class) {
+	for i := range w.Nodes {
+		if w.Nodes[i].Node == from.Node || !w.board.IsOpen(i) || !binpack.Fits(w.board.Room(i), w.Dimensions.Class(int(class))) || !w.Passes(int(class), i) {
 			continue
 		}
-		if rule, _ := t.State.Refused(int(class), int(i)); rule == fit.RuleSpread {
+		if w.board.Refused(int(class), i) == fit.RuleSpread {
 			var keys []string
 			for _, s := range w.Snapshot.Classes[class].Spread {
 				keys = append(keys, spreadWords(&s))
@@ -174,7 +172,7 @@ func (w *Planner) waitsInTurn(c *Candidate) string {
 
 // likesWait tells whether kube-scheduler found no place for a pod with the same constraints. It costs the pods that wait.
 func (w *Planner) likesWait(class int) bool {
-	st := w.relocation.State
+	st := w.board.state
 	return slices.ContainsFunc(w.Unbound.Waiting, func(x round.UnboundPod) bool {
 		return st.ConstraintClass(int(x.Class)) == st.ConstraintClass(class) && !w.Snapshot.Pods[x.Pod].Unschedulable.IsZero()
 	})

@@ -36,12 +36,6 @@ func ratio(used, have int64) float64 {
 	return float64(used) / float64(have)
 }
 
-// leastAllocated scores the room that is left of what a node offers, as kube-scheduler's LeastAllocated does: the sum of the free shares
-// of cpu and memory.
-func leastAllocated(room []int64, of *cluster.Resources) float64 {
-	return ratio(room[0], of.MilliCPU) + ratio(room[1], of.Memory)
-}
-
 // Threshold is the utilisation above which a node is busy.
 func (w *Planner) Threshold(n *round.Node) float64 {
 	o := w.OptionsOf(n)

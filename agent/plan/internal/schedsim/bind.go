@@ -1,6 +1,10 @@
 package schedsim
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+)
 
 // Bind binds n pods of a class one after the other and returns how many found a node; fewer where the steps reach the
 // limit. It costs n times the sets of nodes that differ to the class, and the nodes that have changed
@@ -22,6 +26,54 @@ func (s *Sim) Bind(class, n int) int {
 	}
 	return n
 }
+
+// Pack puts up to n pods of a class on the first nodes that take any, and on those that stand Last after all others; it returns how many.
+// It costs the sets of nodes that differ to the class for each node that it fills, and the nodes that have changed since the class was
+// last bound.
+func (s *Sim) Pack(class, n int) (done int) {
+	v := s.viewOf(class)
+	for done < n && !s.Spent() {
+		at := s.first(v)
+		if at < 0 {
+			break
+		}
+		k := s.Fill(class, at, min(n-done, binpack.MaxFit(s.nodes[at].room, v.size)))
+		if done += k; k == 0 { // as in next
+			v.remove(at)
+			continue
+		}
+		s.refresh(v, at)
+		v.seen = len(s.touched)
+	}
+	return done
+}
+
+// first is the first node that passes, one that stands Last after all others; -1: none passes.
+func (s *Sim) first(v *view) int {
+	w := &s.work
+	w.sets = append(w.sets[:0], make([]bool, len(v.sets))...)
+	for _, id := range v.live {
+		s.Steps++
+		w.sets[id] = !v.constrained || s.cfg.State.Passes(v.class, int(s.nodes[v.sets[id].any()].state))
+	}
+	for tier := range v.first {
+		from, n, found := v.first[tier], v.first[tier], false
+		v.first[tier] = int32(len(v.where))
+		for ; int(n) < len(v.where) && !found; n++ {
+			if id := v.where[n].set - 1; id >= 0 && boolInt(v.sets[id].last) == tier {
+				v.first[tier] = min(v.first[tier], n)
+				found = w.sets[id]
+			}
+		}
+		if s.Steps += int(n-from) / nodesPerStep; found {
+			return int(n - 1)
+		}
+	}
+	return -1
+}
+
+// nodesPerStep is how many nodes first passes by for what a step costs.
+const nodesPerStep = 32
 
 // CanBind tells whether a node passes the filters for one more pod of a class.
 func (s *Sim) CanBind(class, node int) bool {

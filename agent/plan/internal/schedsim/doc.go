@@ -9,6 +9,9 @@
 // 1.36. Among equal nodes it draws by a seed. test/judge/oracle holds it against the real
 // framework, binding by binding.
 //
+// Pack puts them on the first nodes that take any in place of the best, for who asks only whether there is room. Stand closes a node,
+// or lets it come last. Mark and Rollback give back what a what-if took.
+//
 // Pods of one class are bound by counts: the nodes are kept in sets that differ in nothing
 // but what the node's own room scores, so that a binding costs the number of sets and not
 // of nodes.

@@ -72,6 +72,7 @@ func spreadWeight(domains int) float64 {
 type scratch struct {
 	key    []byte
 	passes []int32 // the sets that pass
+	sets   []bool  // by set, whether it passes
 	spread []int64 // by set that passes; -1: not scored
 	inter  []int64
 	best   []int32

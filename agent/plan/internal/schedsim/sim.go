@@ -15,6 +15,9 @@ type Config struct {
 	State *fit.State
 	// Binds are the classes that Bind will be asked for.
 	Binds []int
+	// Takes tells whether the shape of a node lets a class on, for the first nodes, which are so many; nil: the Sim asks the filters.
+	Takes func(class, node int) bool
+	Nodes int
 	// Replicated tells by class that its pods are of a ReplicaSet, a StatefulSet or a
 	// ReplicationController: kube-scheduler spreads these by its own default constraints.
 	// nil: none is.
@@ -50,6 +53,7 @@ type Sim struct {
 	inter    []interCount // per inter counter
 
 	log     []Placement
+	stands  []stood // changes of Stand, for Rollback
 	marked  int     // of log, at the last Mark or Rollback: what came before is not to grow
 	touched []int32 // nodes in the order of their changes; see view.seen
 	changed []int32 // by node, its last place in touched
@@ -74,8 +78,24 @@ type shape struct {
 	eligible []int8 // per eligibility: 0 not judged, 1 yes, -1 no
 }
 
+// Standing says which pods Pack puts on a node.
+type Standing int8
+
+const (
+	Open   Standing = iota
+	Last            // those that no open node takes
+	Closed          // none; Bind puts none there either
+)
+
+// stood is how a node stood before.
+type stood struct {
+	node int32
+	was  Standing
+}
+
 type node struct {
 	shape, state           int32
+	standing               Standing
 	room                   []int64
 	milliCPU, memory       int64 // allocatable
 	moreCPU, moreMemory    int64 // what LeastAllocated counts beyond the requests
@@ -232,6 +252,20 @@ func grown(list []int64, d int32) []int64 {
 	return list
 }
 
+// Stand says which pods may go to a node from now on.
+func (s *Sim) Stand(node int, as Standing) {
+	x := &s.nodes[node]
+	if x.standing == as {
+		return
+	}
+	s.stands = append(s.stands, stood{int32(node), x.standing})
+	x.standing = as
+	s.touch(node)
+}
+
+// IsOpen tells that a node is not closed.
+func (s *Sim) IsOpen(node int) bool { return s.nodes[node].standing != Closed }
+
 func (s *Sim) touch(node int) {
 	if !s.viewed { // a view begins with all nodes
 		return
@@ -251,11 +285,11 @@ func (s *Sim) ResetOrder() {
 }
 
 // Mark is a moment to which Rollback returns.
-type Mark struct{ log, nodes, state int }
+type Mark struct{ log, stands, nodes, state int }
 
 // Mark begins a what-if. Marks nest.
 func (s *Sim) Mark() Mark {
-	m := Mark{log: len(s.log), nodes: len(s.nodes)}
+	m := Mark{log: len(s.log), stands: len(s.stands), nodes: len(s.nodes)}
 	s.marked = m.log
 	if s.cfg.State != nil {
 		m.state = s.cfg.State.Mark()
@@ -269,10 +303,14 @@ func (s *Sim) Rollback(m Mark) {
 	for i := len(s.log) - 1; i >= m.log; i-- {
 		s.put(s.log[i].Class, s.log[i].Node, -s.log[i].Count)
 	}
+	for i := len(s.stands) - 1; i >= m.stands; i-- {
+		s.nodes[s.stands[i].node].standing = s.stands[i].was
+		s.touch(int(s.stands[i].node))
+	}
 	for i := m.nodes; i < len(s.nodes); i++ {
 		s.touch(i)
 	}
-	s.log, s.nodes, s.marked = s.log[:m.log], s.nodes[:m.nodes], m.log
+	s.log, s.stands, s.nodes, s.marked = s.log[:m.log], s.stands[:m.stands], s.nodes[:m.nodes], m.log
 	if s.cfg.State != nil {
 		s.cfg.State.Rollback(m.state)
 	}

@@ -24,7 +24,8 @@ type view struct {
 	sets        []set
 	live        []int32 // sets with nodes
 	index       map[string]int32
-	seen        int // of Sim.touched
+	seen        int      // of Sim.touched
+	first       [2]int32 // by Standing, no node of the view is before it
 	free        [][]int32
 }
 
@@ -39,7 +40,7 @@ type place struct {
 	set   int32 // one more than its number; 0: the node has no room, or does not pass
 	score int32
 	at    int32 // in the bucket
-	shape int32 // with count, what the set was found by; see view.byShape
+	shape int32 // and Standing; with count, what the set was found by; see view.byShape
 	count int32
 }
 
@@ -47,7 +48,7 @@ type place struct {
 type set struct {
 	key              string // of view.index
 	taints, affinity int64
-	ignored          bool
+	ignored, last    bool    // last: its nodes stand so
 	values           []int32 // per soft constraint and inter read: the domain, or the count of a hostname
 	count            int
 	alive            int32    // its place in view.live
@@ -76,6 +77,7 @@ func (s *Sim) viewOf(class int) *view {
 			v.constrained, v.terms = true, s.cfg.State.Terms(class)
 		}
 		v.findByShape(s.interCounters)
+		v.where = make([]place, len(s.nodes))
 		s.views[class], s.viewed = v, true
 		for n := range s.nodes {
 			s.refresh(v, n)
@@ -130,7 +132,7 @@ func (s *Sim) refresh(v *view, n int) {
 	}
 	x := &s.nodes[n]
 	var f *fact
-	if binpack.Fits(x.room, v.size) {
+	if x.standing != Closed && binpack.Fits(x.room, v.size) && (n >= s.cfg.Nodes || s.cfg.Takes(v.class, n)) {
 		f = s.factOf(v, x.shape)
 	}
 	if f == nil || !f.passes {
@@ -143,8 +145,8 @@ func (s *Sim) refresh(v *view, n int) {
 	if v.byShape && v.hosts >= 0 {
 		count = s.spreadValue(&v.reads.spread[v.hosts], &s.shapes[x.shape], n)
 	}
-	id := at.set - 1
-	if id < 0 || !v.byShape || at.shape != x.shape || at.count != count {
+	id, shape := at.set-1, x.shape<<1|int32(x.standing)
+	if id < 0 || !v.byShape || at.shape != shape || at.count != count {
 		id = s.setOf(v, f, n, id)
 	}
 	score := s.ownScore(v, x)
@@ -154,12 +156,12 @@ func (s *Sim) refresh(v *view, n int) {
 		}
 		v.insert(n, id, score)
 	}
-	at.shape, at.count = x.shape, count
+	at.shape, at.count = shape, count
 }
 
 func (s *Sim) factOf(v *view, shape int32) *fact {
-	for int(shape) >= len(v.facts) {
-		v.facts = append(v.facts, fact{})
+	if int(shape) >= len(v.facts) {
+		v.facts = append(v.facts, make([]fact, len(s.shapes)-len(v.facts))...)
 	}
 	f := &v.facts[shape]
 	if f.known {
@@ -206,6 +208,9 @@ func (s *Sim) setOf(v *view, f *fact, n int, before int32) int32 {
 	if v.single {
 		put(int32(n))
 	}
+	if x.standing == Last {
+		put(-1)
+	}
 	s.work.key = key
 	if before >= 0 && v.sets[before].key == string(key) { // most nodes stay in theirs
 		return before
@@ -214,7 +219,7 @@ func (s *Sim) setOf(v *view, f *fact, n int, before int32) int32 {
 		return id
 	}
 	id := int32(len(v.sets))
-	g := set{key: string(key), taints: f.taints, affinity: f.affinity, ignored: f.ignored, values: make([]int32, 0, len(v.reads.spread)+len(v.reads.inter))}
+	g := set{key: string(key), taints: f.taints, affinity: f.affinity, ignored: f.ignored, last: x.standing == Last, values: make([]int32, 0, len(v.reads.spread)+len(v.reads.inter))}
 	for i := range cap(g.values) {
 		g.values = append(g.values, int32(binary.LittleEndian.Uint32(key[8+4*i:])))
 	}
@@ -245,6 +250,8 @@ func (s *Sim) interValue(counter int32, h *shape, n int) int32 {
 
 func (v *view) insert(n int, id, score int32) {
 	g := &v.sets[id]
+	tier := boolInt(g.last)
+	v.first[tier] = min(v.first[tier], int32(n))
 	if g.count == 0 {
 		g.alive = int32(len(v.live))
 		v.live = append(v.live, id)
@@ -292,4 +299,11 @@ func (v *view) remove(n int) {
 		v.sets[moved].alive = g.alive
 		v.live = v.live[:len(v.live)-1]
 	}
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -57,18 +57,6 @@ func TestOtherZonesMatter(t *testing.T) {
 	}
 }
 
-// TestLastLooks: a look at the pods around counts for ten, and so does emptying the node.
-func TestLastLooks(t *testing.T) {
-	for looks, want := range map[int]bool{20: false, 21: true} {
-		w := hosts(apart, "a", "b")
-		w.node("b").Pods = nil
-		w.begin().looks = looks
-		if got := w.moves("a"); got != want {
-			t.Errorf("%d looks: %v", looks, got)
-		}
-	}
-}
-
 // TestSeveralToOneNode: pods that keep off others, and not off each other, may go to one node.
 func TestSeveralToOneNode(t *testing.T) {
 	w := newWorld()
@@ -77,9 +65,6 @@ func TestSeveralToOneNode(t *testing.T) {
 	w.pods("c", w.class(cluster.PodClass{Labels: map[string]string{"app": "db"}, Requests: size(1)}), 1)
 	if w.begin(); !w.moves("a") {
 		t.Error("b has room for all three")
-	}
-	if w.looks = 10 + 3*11; !w.moves("a") {
-		t.Error("three looks at b are enough")
 	}
 }
 
@@ -136,13 +121,14 @@ func TestRemovedNode(t *testing.T) {
 			if company {
 				w.pods("c", cache, 1)
 			}
-			t1 := w.begin().RelocationState()
+			w.begin()
+			st := w.Constraints()
 			b := w.ByName["b"]
-			if got := t1.State.Passes(wants, b); got != (c.before || company) {
+			if got := st.Passes(wants, b); got != (c.before || company) {
 				t.Errorf("%s, company %v: before: %v", c.name, company, got)
 			}
-			t1.remove(w.Planner, w.ByName["a"])
-			if got := t1.State.Passes(wants, b); got != (c.after || company) {
+			w.remove(w.ByName["a"])
+			if got := st.Passes(wants, b); got != (c.after || company) {
 				t.Errorf("%s, company %v: after: %v", c.name, company, got)
 			}
 		}
@@ -158,7 +144,7 @@ func TestRemovedNodeThatWasDrained(t *testing.T) {
 	w.mark("a", decision.RuleRequested, time.Minute)
 	w.request("a")
 	w.begin().Resume()
-	if w.RelocationState().State.Passes(class, w.ByName["b"]) {
+	if w.Constraints().Passes(class, w.ByName["b"]) {
 		t.Error("the pod of a still uses the volume")
 	}
 }
