@@ -16,7 +16,7 @@ type nodeTable struct {
 	listed       []*nodeEntry    // entries with a Node
 	unshared     []*nodeEntry    // entries that no Snapshot shares completely
 	lastSnapshot []*cluster.Node // the last slice handed out; nil when a Node changed since
-	version      int             // counts changes of Nodes, but not of their pods
+	version      int             // counts changes of Nodes and of their static pods, but not of other pods
 }
 
 // nodeEntry is one node name: its Node, or only the pods that name it (a pod may be seen
@@ -123,6 +123,9 @@ func (t *nodeTable) putPod(p cluster.Pod) {
 	p.Node = e.node.Name // one string for all pods of a node
 	pods := e.node.Pods
 	i, had := findPod(pods, p.Key)
+	if p.Mirror && (!had || pods[i].Class != p.Class) {
+		t.version++
+	}
 	switch {
 	case had && e.sharesPods:
 		e.node.Pods = slices.Clone(pods)
@@ -150,6 +153,9 @@ func (t *nodeTable) deletePod(key cluster.PodKey, node cluster.NodeName) {
 	i, had := findPod(e.node.Pods, key)
 	if !had {
 		return
+	}
+	if e.node.Pods[i].Mirror {
+		t.version++
 	}
 	t.prepareWrite(e)
 	if e.sharesPods {

@@ -87,7 +87,7 @@ func (s *Store) Snapshot(known int) (snapshot cluster.Snapshot, version int, evi
 	defer s.mu.Unlock()
 	snapshot, version = s.contents(), s.nodes.version
 	if version != known {
-		evidence = &template.Evidence{Nodes: snapshot.Nodes, FirstSeen: maps.Clone(s.firstSeen), FullLimits: maps.Clone(s.fullLimits)}
+		evidence = &template.Evidence{Nodes: snapshot.Nodes, Classes: snapshot.Classes, FirstSeen: maps.Clone(s.firstSeen), FullLimits: maps.Clone(s.fullLimits)}
 	}
 	return snapshot, version, evidence
 }

@@ -38,7 +38,9 @@ type Correction struct {
 	Taints        []cluster.Taint   `json:"taints,omitempty"` // of every node since it was first seen
 	// VolumeLimits is how many volumes of each CSI driver a node attaches at most.
 	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
-	At           time.Time        `json:"at"` // when nodes last reported it, truncated to timeStep
+	// Static is what static pods take of each machine.
+	Static cluster.Resources `json:"static,omitzero"`
+	At     time.Time         `json:"at"` // when nodes last reported it, truncated to timeStep
 }
 
 // FirstSeen is a node as it was first seen, soon after it registered.
@@ -50,7 +52,8 @@ type FirstSeen struct {
 
 // Evidence is what is known of the nodes of all groups.
 type Evidence struct {
-	Nodes []*cluster.Node
+	Nodes   []*cluster.Node    // with their pods
+	Classes []cluster.PodClass // of these pods
 	// Specs is, by instance, the Template.Spec under which the instance appeared.
 	Specs     map[cluster.InstanceID]string
 	FirstSeen map[cluster.NodeName]FirstSeen
@@ -111,6 +114,9 @@ func (e *Evidence) provisionTime(g *cluster.NodeGroup) time.Duration {
 // missing label is the template's when the newest two witnesses show it, so that one bad
 // machine does not close its group, and a change of all new machines is learned.
 //
+// What static pods take of the group's nodes is no room of its next machine: no object but these
+// pods themselves tells of them (kOps' kube-proxy, a load balancer of the control plane).
+//
 // The corrections are kept in known, by spec. The texts returned tell an operator what
 // to change in which group.
 func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correction, now time.Time) ([]cluster.NodeGroup, map[cluster.GroupID]string) {
@@ -150,7 +156,7 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 			}
 		}
 		old := known[g.Template.Spec]
-		r := readyNodes{template: &g.Template, known: &old, firstSeen: seen.FirstSeen, nodes: ready, youngAfter: now.Add(-seen.provisionTime(g))}
+		r := readyNodes{template: &g.Template, known: &old, firstSeen: seen.FirstSeen, nodes: ready, classes: seen.Classes, youngAfter: now.Add(-seen.provisionTime(g))}
 		c, ok := r.correction()
 		switch {
 		case !ok && len(starting) == 0:
@@ -161,12 +167,14 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 			known[g.Template.Spec] = c
 		default:
 			c = c.withStartingSizes(&g.Template, true, starting)
-			c.ExtraLabels, c.VolumeLimits = r.sharedLabels(), r.leastLimits(seen.FullLimits)
+			c.ExtraLabels, c.VolumeLimits, c.Static = r.sharedLabels(), r.leastLimits(seen.FullLimits), r.static()
 			c.At = now.UTC().Truncate(timeStep)
 			known[g.Template.Spec] = c.persistent(known[g.Template.Spec], &r, now)
 		}
 		if c.At.IsZero() {
 			takeMemory(&g.Template, older)
+			r.nodes = older
+			g.Template.Allocatable = g.Template.Allocatable.Sub(r.static())
 			continue
 		}
 		if w := c.advice(&g.Template); w != "" {
@@ -293,6 +301,7 @@ func (c Correction) apply(t *cluster.Template) {
 	}
 	t.Capacity = overlay(t.Capacity, c.Capacity)
 	t.Allocatable = overlay(t.Allocatable, c.Allocatable)
+	t.Allocatable = t.Allocatable.Sub(c.Static)
 	if len(c.VolumeLimits) > 0 {
 		t.VolumeLimits = c.VolumeLimits
 	}

@@ -16,6 +16,9 @@ func (c Correction) Describe() []string {
 	}
 	since := " (last shown in the hour from " + c.At.UTC().Format("2006-01-02 15h MST") + ")"
 	out := []string{"its nodes report " + formatAmount(c.Allocatable) + " allocatable" + since}
+	if c.Static.Pods > 0 {
+		out = append(out, "static pods take "+formatAmount(c.Static)+" of each of its nodes")
+	}
 	if len(c.MissingLabels) > 0 {
 		out = append(out, "its nodes do not have the promised labels "+strings.Join(c.MissingLabels, ", "))
 	}

@@ -19,21 +19,23 @@ type readyNodes struct {
 	template   *cluster.Template
 	known      *Correction
 	firstSeen  map[cluster.NodeName]FirstSeen
-	nodes      []*cluster.Node // newest first once correction has been asked
-	youngAfter time.Time       // nodes that were created later may still lose taints and gain what they lack
+	classes    []cluster.PodClass
+	nodes      []*cluster.Node
+	youngAfter time.Time // nodes that were created later may still lose taints and gain what they lack
 }
 
 func (r *readyNodes) young(n *cluster.Node) bool { return n.Created.After(r.youngAfter) }
 
+func (r *readyNodes) newestFirst() {
+	slices.SortFunc(r.nodes, func(a, b *cluster.Node) int {
+		return cmp.Or(b.Created.Compare(a.Created), strings.Compare(string(a.Name), string(b.Name)))
+	})
+}
+
 // correction sums up what the nodes report, but for labels that the template does not promise and
 // for volume limits. It costs the nodes, times the labels of the template.
 func (r *readyNodes) correction() (c Correction, ok bool) {
-	slices.SortFunc(r.nodes, func(a, b *cluster.Node) int {
-		if c := b.Created.Compare(a.Created); c != 0 {
-			return c
-		}
-		return strings.Compare(string(a.Name), string(b.Name))
-	})
+	r.newestFirst()
 	capacity, allocatable := r.sizes()
 	if allocatable == nil || allocatable.MilliCPU <= 0 || allocatable.Memory <= 0 {
 		return Correction{}, false
@@ -99,6 +101,35 @@ func devices(promised map[string]int64, newest []*cluster.Node, of func(*cluster
 		return nil
 	}
 	return out
+}
+
+// static is what static pods take of the newest witnesses, the lesser of two: one machine may have
+// a static pod of its own. The kubelet reports them moments after its Node, so a young node without
+// any is no witness. It costs the pods of the nodes that it asks.
+func (r *readyNodes) static() cluster.Resources {
+	r.newestFirst()
+	var least *cluster.Resources
+	seen := 0
+	for _, n := range r.nodes {
+		var sum cluster.Resources
+		for i := range n.Pods {
+			if p := &n.Pods[i]; p.Mirror && !p.Finished {
+				sum = sum.Add(r.classes[p.Class].Requests)
+			}
+		}
+		if sum.Pods == 0 && r.young(n) {
+			continue
+		}
+		least = minimum(least, sum)
+		if seen++; seen == witnesses {
+			break
+		}
+	}
+	if least == nil {
+		return r.known.Static
+	}
+	least.Extended = nil // the kubelet gives static pods no devices
+	return *least
 }
 
 // grown is what a young node reports, with what it may still get. What only the template promises is

@@ -18,6 +18,7 @@ type startingWorld struct {
 	known     map[string]Correction
 	advice    string // of the last correction
 	provision time.Duration
+	classes   []cluster.PodClass
 }
 
 func newStartingWorld() *startingWorld {
@@ -36,7 +37,7 @@ func (w *startingWorld) joins(name cluster.NodeName, taints ...cluster.Taint) *c
 
 func (w *startingWorld) corrected() cluster.Template {
 	g := cluster.NodeGroup{ID: "g", Template: w.template}
-	seen := Evidence{Nodes: w.nodes, FirstSeen: w.firstSeen, Specs: map[cluster.InstanceID]string{}, ProvisionTime: w.provision}
+	seen := Evidence{Nodes: w.nodes, Classes: w.classes, FirstSeen: w.firstSeen, Specs: map[cluster.InstanceID]string{}, ProvisionTime: w.provision}
 	for _, n := range w.nodes {
 		g.Instances = append(g.Instances, cluster.Instance{ID: cluster.InstanceID(n.ProviderID), Member: true})
 		seen.Specs[cluster.InstanceID(n.ProviderID)] = "v1"
@@ -114,6 +115,30 @@ func TestAShortLivedNodeIsRemembered(t *testing.T) {
 			t.Errorf("%s: labels %v, taints %v", name, got.Labels, got.Taints)
 		}
 	}
+}
+
+// What static pods take of each node is no room of the next machine, also when the nodes have gone; what one node alone has is.
+func TestStaticPodsTakeRoom(t *testing.T) {
+	w := newStartingWorld()
+	w.classes = []cluster.PodClass{{Requests: cluster.Resources{MilliCPU: 100, Pods: 1}}, {Requests: cluster.Resources{MilliCPU: 500, Memory: 1 << 30, Pods: 1}}}
+	expect := func(when string, cpu, pods int64) {
+		t.Helper()
+		if got := w.corrected().Allocatable; got.MilliCPU != cpu || got.Pods != pods {
+			t.Errorf("%s: %dm and %d pods, want %dm and %d", when, got.MilliCPU, got.Pods, cpu, pods)
+		}
+	}
+	a := w.joins("a")
+	expect("before the kubelet has reported any", 4000, 110)
+	a.Pods = []cluster.Pod{{Key: "kube-system/proxy-a", Mirror: true}, {Key: "kube-system/lb-a", Class: 1, Mirror: true}, {Key: "default/web", Class: 1}, {Key: "kube-system/old", Class: 1, Mirror: true, Finished: true}}
+	expect("of the only node", 3400, 108)
+	w.now = w.now.Add(time.Minute)
+	w.joins("b").Pods = []cluster.Pod{{Key: "kube-system/proxy-b", Mirror: true}}
+	expect("of both", 3900, 109)
+	w.now = w.now.Add(time.Minute)
+	w.joins("c")
+	expect("beside one that has just joined", 3900, 109)
+	w.nodes = nil
+	expect("when the nodes have gone", 3900, 109)
 }
 
 // A person's taint is not learned, however long it stays.
