@@ -13,7 +13,7 @@ import (
 // converted are the packages whose identifiers follow docs/vocabulary.md. The list grows.
 var converted = []string{
 	"agent/binpack", "agent/decision", "agent/fit", "agent/plan",
-	"agent/plan/internal/round", "agent/plan/internal/daemons", "agent/plan/internal/growth", "agent/plan/internal/burst", "agent/plan/internal/patience",
+	"agent/plan/internal/round", "agent/plan/internal/growth",
 	"agent/plan/internal/purchase", "agent/plan/internal/scaleup",
 	"agent/plan/internal/disruption", "agent/plan/internal/scaledown", "agent/plan/internal/explain",
 }

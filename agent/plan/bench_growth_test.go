@@ -6,7 +6,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
 // BenchmarkGrowth doubles one thing at a time and leaves the others as they are: nodes, pods
@@ -55,7 +55,7 @@ func (d dear) bench(b *testing.B) {
 	b.ReportMetric(float64(sum.time.Microseconds())/1000/float64(n), "cpu-ms/op")
 	b.ReportMetric(float64(coming), "upcoming")
 	for i, unit := range []string{"search-steps", "relocation-steps", "consolidation-steps"} {
-		b.ReportMetric(float64(sum.steps[budget.Parts()[i]]), unit)
+		b.ReportMetric(float64(sum.steps[round.Parts()[i]]), unit)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
 // pinned is a cluster whose nodes carry one pod each, of a class of its own that no other
@@ -72,7 +72,7 @@ func TestRelocationGoesOn(t *testing.T) {
 func TestSmallRoundsAreSilent(t *testing.T) {
 	s := pinned(300)
 	r := runRound(&s, policy())
-	if steps := r.Spent.Of(budget.Relocation); steps < 300*299 || steps > 2*300*300 {
+	if steps := r.Spent.Of(round.RelocationPart); steps < 300*299 || steps > 2*300*300 {
 		t.Errorf("%d looks for 300 pods on 299 nodes", steps)
 	}
 	if text := r.Plan.String(); strings.Contains(text, "[H6]") {
@@ -90,7 +90,7 @@ func TestLongTrialIsByCounts(t *testing.T) {
 	for _, step := range steps {
 		step.do(r)
 	}
-	if n := r.Spent.Of(budget.Search); n > 3*budget.Search.Budget() {
+	if n := r.Spent.Of(round.SearchPart); n > 3*round.SearchPart.Budget() {
 		t.Errorf("%d steps", n)
 	}
 	text := r.Plan.String()
@@ -115,7 +115,7 @@ func TestConsolidationKeepsItsBudget(t *testing.T) {
 	p.Consolidate, p.ConsolidateSaving, p.ConsolidateAfter = "priced", 0.1, time.Hour
 	r := runRound(&s, p)
 	if text := r.Plan.String(); !strings.Contains(text, "[H6] the budget of consolidation is spent: the largest saving that was found by then counts") {
-		t.Errorf("not told after %d looks: %.300s", r.Spent.Of(budget.Consolidation), text)
+		t.Errorf("not told after %d looks: %.300s", r.Spent.Of(round.ConsolidationPart), text)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
@@ -197,7 +197,7 @@ func (d dear) arrive(s *cluster.Snapshot, from int, name string, n int) {
 
 // bill is what a round has cost.
 type bill struct {
-	steps          map[budget.Part]int
+	steps          map[round.Part]int
 	time           time.Duration // of processor
 	bytes, objects uint64        // allocated
 }
@@ -216,7 +216,7 @@ func (b *bill) due() float64 {
 func (b *bill) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%.2f due: %s, %d MB and %d objects allocated", b.due(), b.time.Round(time.Millisecond), b.bytes>>20, b.objects)
-	for _, p := range budget.Parts() {
+	for _, p := range round.Parts() {
 		fmt.Fprintf(&out, ", %d steps of %s", b.steps[p], p)
 	}
 	return out.String()
@@ -260,10 +260,10 @@ func billOf(s *cluster.Snapshot, m decision.Memory, p decision.Policy) *bill {
 	for _, step := range steps {
 		step.do(r)
 	}
-	b := &bill{steps: make(map[budget.Part]int), time: processorTime() - began}
+	b := &bill{steps: make(map[round.Part]int), time: processorTime() - began}
 	runtime.ReadMemStats(&after)
 	b.bytes, b.objects = after.TotalAlloc-before.TotalAlloc, after.Mallocs-before.Mallocs
-	for _, part := range budget.Parts() {
+	for _, part := range round.Parts() {
 		b.steps[part] = r.Spent.Of(part)
 	}
 	return b
@@ -310,7 +310,7 @@ func (d dear) heapOf() uint64 {
 // while a step is left; what is bought is then bound twice more, for its contents, and once more to be explained.
 func (d dear) check(t *testing.T, b *bill) {
 	t.Helper()
-	for _, p := range budget.Parts() {
+	for _, p := range round.Parts() {
 		if most := 5 * p.Budget(); b.steps[p] > most {
 			t.Errorf("%d steps of %s, at most %d are right: %+v", b.steps[p], p, most, d)
 		}

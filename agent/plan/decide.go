@@ -10,13 +10,10 @@ package plan
 import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/burst"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/reap"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaleup"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/softtaint"
 )
 
 // run is one round at work.
@@ -46,23 +43,23 @@ var steps = []struct {
 	{"count upcoming machines that nobody reserved", func(r *run) { r.CountOrphanedUpcoming() }},
 	{"tell which nodes are still starting", func(r *run) { r.TellStarting() }},
 	{stepHealth, func(r *run) { r.Health(); r.up.CheckExpanders() }},
-	{"terminate instances that never became nodes", func(r *run) { reap.Instances(r.State) }},
+	{"terminate instances that never became nodes", func(r *run) { r.down.ReapInstances() }},
 	{"name the groups that are left out of their balance set", func(r *run) { growth.JudgeBalance(r.State) }},
 	{"judge which groups can grow", func(r *run) { growth.Judge(r.State) }},
 	{"grow groups to their minimum", func(r *run) { growth.EnforceMin(r.State) }},
 	{"collect the pods that want room", func(r *run) { r.Gather() }},
 	{"hold the pods that cannot be judged", func(r *run) { r.HoldUnknown() }},
 	{"let groups with a halted rollout grow last", func(r *run) { growth.HoldHalted(r.State) }},
-	{"let the later pods of a burst wait for each other", func(r *run) { burst.Hold(r.State) }},
+	{"let the later pods of a burst wait for each other", func(r *run) { scaleup.HoldBurst(r.State) }},
 	{stepScaleUp, func(r *run) { r.down.SetApplied(r.up.Decide()) }},
-	{"remember the order of a burst", func(r *run) { burst.Remember(r.State) }},
+	{"remember the order of a burst", func(r *run) { scaleup.RememberBurst(r.State) }},
 	{"judge the rollouts of groups whose nodes are replaced", func(r *run) { r.down.Disruption.Judge() }},
 	{stepDrain, func(r *run) { r.down.DrainInterrupted() }},
 	{"go on with the nodes that carry a mark", func(r *run) { r.down.Resume() }},
 	{stepScaleDown, func(r *run) { r.down.Decide() }},
 	{"replace nodes by fewer or cheaper machines", func(r *run) { r.down.Consolidate() }},
 	{"tell how the rollouts stand", func(r *run) { r.down.Disruption.Tell() }},
-	{"tell the scheduler which nodes may go", func(r *run) { softtaint.Update(r.State) }},
+	{"tell the scheduler which nodes may go", func(r *run) { scaledown.UpdateSoftTaints(r.State) }},
 	{stepFinish, func(r *run) { r.Finish() }},
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/scaledown"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/unchanged"
 )
 
 // Engine decides round after round and keeps what one round worked out for the next,
@@ -51,7 +50,7 @@ func (e *Engine) Decide(s cluster.Snapshot, m decision.Memory, p decision.Policy
 	if e.cached = e.cacheValid && e.sameInputs(&s, &m, &p); e.cached {
 		return e.plan, e.key.m
 	}
-	if !unchanged.SamePolicy(&e.policy, &p) {
+	if !round.SamePolicy(&e.policy, &p) {
 		e.policy, e.round.Facts = p, nil
 	}
 	w := newRun(&e.round, &e.down, &s, &m, &p)
@@ -75,7 +74,7 @@ func (e *Engine) sameInputs(s *cluster.Snapshot, m *decision.Memory, p *decision
 	if s.Now.Before(l.s.Now) || s.Now.Sub(l.s.Now) >= maxCacheAge || !l.until.IsZero() && !s.Now.Before(l.until) || len(s.Outcomes) > 0 {
 		return false
 	}
-	if !unchanged.Same(m, &l.m) || !unchanged.SamePolicy(p, &l.p) || !unchanged.SameSnapshot(s, &l.s) {
+	if !round.Same(m, &l.m) || !round.SamePolicy(p, &l.p) || !round.SameSnapshot(s, &l.s) {
 		return false
 	}
 	for i := range s.Groups {

@@ -55,24 +55,6 @@ var Equivalent = map[string]map[string]string{
 		`totals.go KeepsTotals: edge limit > 0`:                    "as above",
 		`totals.go KeepsTotals: edge limit > 0 (2)`:                "as above",
 	},
-	"agent/plan/internal/burst": {
-		`burst.go add: always n == 0 || s.classes[n-1] != pod.Class`: "a class that is noted twice is held once: it only saves time",
-	},
-	"agent/plan/internal/nodestart": {
-		`nodestart.go WordsUntil: always !c.until.Equal(until)`:           "the same words once more: it only costs time",
-		`nodestart.go Lasting: never !slices.ContainsFunc(taints, named)`: "a copy of the same taints",
-	},
-	"agent/plan/internal/contents": {
-		`contents.go Of: never len(of)+len(w.Memory.MissingByMachine) == 0`: "without reservations no pod counts on a machine: it only saves time",
-	},
-	"agent/plan/internal/daemons": {
-		`daemons.go Collect: always *p == (place{})`:   "the place of a class is found again: it only costs time",
-		`daemons.go Collect: always !ok (2)`:           "of pods that request the same all say the same: it only costs memory",
-		`daemons.go Vector: always *row == nil`:        "vectors are worked out again: it only costs time",
-		`daemons.go Vector: always (*row)[set] == nil`: "as above",
-		`daemons.go vector: never len(v.classes) == 1`: "a copy of the same",
-		`memory.go Remember: always any (2)`:           "where no pod runs and nothing is remembered nothing is noted, and what is remembered differs from the template",
-	},
 	"agent/plan/internal/consolidation": {},
 	"agent/plan/internal/scaledown": {
 		`drainorder.go OptOutNow: never !ok`: "no time is read: it only costs time",
@@ -94,6 +76,15 @@ var Equivalent = map[string]map[string]string{
 		`reasons.go Reason: always !x.known`:                     "as above",
 	},
 	"agent/plan/internal/round": {
+		`unchanged.go SamePolicy: never Same(a, b)`:                                                                        "what lies behind equal addresses is compared too: it only costs time",
+		`daemonshares.go collectDaemons: always *p == (place{})`:                                                           "the place of a class is found again: it only costs time",
+		`daemonshares.go collectDaemons: always !ok (2)`:                                                                   "of pods that request the same all say the same: it only costs memory",
+		`daemonshares.go Vector: always *row == nil`:                                                                       "vectors are worked out again: it only costs time",
+		`daemonshares.go Vector: always (*row)[set] == nil`:                                                                "as above",
+		`daemonshares.go vector: never len(v.classes) == 1`:                                                                "a copy of the same",
+		`daemonmemory.go Remember: always any (2)`:                                                                         "where no pod runs and nothing is remembered nothing is noted, and what is remembered differs from the template",
+		`nodestart.go WordsUntil: always !c.until.Equal(until)`:                                                            "the same words once more: it only costs time",
+		`nodestart.go lastingTaints: never !slices.ContainsFunc(taints, named)`:                                            "a copy of the same taints",
 		`beingremoved.go WaitsFor: never len(w.Snapshot.Classes[class].Spread) == 0`:                                       "no node is counted by a constraint that is not there: it only saves time",
 		`bookkeeping.go Remember: always len(w.Memory.Deleted) > 0`:                                                        "what is shown is looked at for nothing: it only costs time",
 		`bookkeeping.go Remember: edge len(w.Memory.Deleted) > 0`:                                                          "as above",
@@ -134,7 +125,11 @@ var Equivalent = map[string]map[string]string{
 		`nodefacts.go DueWords: always !s.due.Equal(due)`:                                                                  "the same words once more: it only costs time",
 		`nodefacts.go UnplaceableWords: always s.name != string(pod)+why`:                                                  "as above",
 	},
+	"agent/plan/internal/purchase": {
+		`reserved.go contentsOf: never len(of)+len(w.Memory.MissingByMachine) == 0`: "without reservations no pod counts on a machine: it only saves time",
+	},
 	"agent/plan/internal/scaleup": {
+		`burst.go add: always n == 0 || s.classes[n-1] != pod.Class`:       "a class that is noted twice is held once: it only saves time",
 		`zones.go zonesToBlame: never !slices.Contains(zoneFilters, rule)`: "a machine in one zone is refused for the same: it only costs time",
 		`zones.go zonesToBlame: never len(keys) == 0`:                      "as above",
 		`zones.go ZonesOf: always !known`:                                  "the zones are found again: it only costs time",
@@ -196,9 +191,6 @@ var Equivalent = map[string]map[string]string{
 		`view.go setOf: edge before >= 0`:                                                          "as above",
 		`view.go setOf: never ok`:                                                                  "nodes that are alike are in two sets: it only costs time",
 		`view.go insert: never f > 0`:                                                              "it only costs memory",
-	},
-	"agent/plan/internal/unchanged": {
-		`unchanged.go SamePolicy: never Same(a, b)`: "what lies behind equal addresses is compared too: it only costs time",
 	},
 	"agent/fit": {
 		`compile.go key: always fresh`:                       "an entry that nothing refers to: it only costs memory",

@@ -6,7 +6,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/contents"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
 )
@@ -75,7 +74,7 @@ func newBoard(p *Buyer, cost []float64, w way, steps int, large bool) *board {
 		}
 	}
 	if w.contents {
-		b.placeContents(contents.Of(b.State))
+		b.placeContents(contentsOf(b.State))
 	}
 	if size := w.again - restartDraws; size > 0 {
 		order := slices.Clone(b.order)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/contents"
 )
 
 // TestQueue: kube-scheduler takes pods by priority and age; those of one second in another order in each draw, and pods that have
@@ -147,14 +146,14 @@ func TestExchanges(t *testing.T) {
 func TestPlaceContents(t *testing.T) {
 	for name, c := range map[string]struct {
 		build func(k *market)
-		all   []contents.Content
+		all   []content
 		left  string // by class
 	}{
-		"two machines":            {func(k *market) { k.waiting(3, 2000, 64) }, []contents.Content{{Machine: 1, Node: -1, Pods: []contents.Run{{N: 1}}}, {Machine: 2, Node: -1, Pods: []contents.Run{{N: 2}}}}, "[0]"},
-		"one has room for two":    {func(k *market) { k.waiting(3, 2000, 64) }, []contents.Content{{Machine: 1, Node: -1, Pods: []contents.Run{{N: 3}}}}, "[3]"},
-		"a spread over hosts":     {func(k *market) { spreadOver(k.waiting(3, 1000, 64), hostname) }, []contents.Content{{Machine: 1, Node: -1, Pods: []contents.Run{{N: 3}}}}, "[0]"},
-		"apart from each other":   {func(k *market) { apart(k.waiting(3, 1000, 64), hostname) }, []contents.Content{{Machine: 1, Node: -1, Pods: []contents.Run{{N: 3}}}}, "[2]"},
-		"one waits for the other": {func(k *market) { follow(k.waiting(1, 500, 64), k.waiting(1, 100, 64)) }, []contents.Content{{Machine: 1, Node: -1, Pods: []contents.Run{{Class: 0, N: 1}}}, {Machine: 2, Node: -1, Pods: []contents.Run{{Class: 1, N: 1}}}}, "[0 0]"},
+		"two machines":            {func(k *market) { k.waiting(3, 2000, 64) }, []content{{Machine: 1, Node: -1, Pods: []podRun{{N: 1}}}, {Machine: 2, Node: -1, Pods: []podRun{{N: 2}}}}, "[0]"},
+		"one has room for two":    {func(k *market) { k.waiting(3, 2000, 64) }, []content{{Machine: 1, Node: -1, Pods: []podRun{{N: 3}}}}, "[3]"},
+		"a spread over hosts":     {func(k *market) { spreadOver(k.waiting(3, 1000, 64), hostname) }, []content{{Machine: 1, Node: -1, Pods: []podRun{{N: 3}}}}, "[0]"},
+		"apart from each other":   {func(k *market) { apart(k.waiting(3, 1000, 64), hostname) }, []content{{Machine: 1, Node: -1, Pods: []podRun{{N: 3}}}}, "[2]"},
+		"one waits for the other": {func(k *market) { follow(k.waiting(1, 500, 64), k.waiting(1, 100, 64)) }, []content{{Machine: 1, Node: -1, Pods: []podRun{{Class: 0, N: 1}}}, {Machine: 2, Node: -1, Pods: []podRun{{Class: 1, N: 1}}}}, "[0 0]"},
 	} {
 		k := newMarket()
 		k.group("a", "z", 4000, 8192, 1)

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
 )
 
@@ -49,7 +49,7 @@ func (b *board) byCounts() {
 			best, least = f, score
 		}
 	}
-	b.sim.Limit = b.sim.Steps + budget.Search.Budget()/2
+	b.sim.Limit = b.sim.Steps + round.SearchPart.Budget()/2
 	for try := 0; ; try++ {
 		m := b.mark()
 		left := b.arrange(best)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/contents"
 )
 
 // A round remembers the pods of each machine that is upcoming (decision.Reservation). kube-scheduler may use the machines in another way, and
@@ -17,7 +16,7 @@ const contentLooks = 16
 // placeContents puts pods on the machines that they count on, as far as the filters allow it. What the filters refuse now and did not when the
 // machine was bought, a spread over hosts that have joined since, goes there all the same: when the machine is there, kube-scheduler decides.
 // It costs contentLooks times the contents, and the pods for each that lets others in.
-func (b *board) placeContents(all []contents.Content) {
+func (b *board) placeContents(all []content) {
 	at := b.placesOf(all)
 	place := func(put func(class, at, n int) int) (some bool) {
 		for i := range all {
@@ -49,7 +48,7 @@ func (b *board) placeContents(all []contents.Content) {
 
 // placesOf finds a machine for each content: the node that some of its pods run on, or else one of the first of its
 // group that is free and has room for all; -1: there is none.
-func (b *board) placesOf(all []contents.Content) []int {
+func (b *board) placesOf(all []content) []int {
 	free := make([][]int, len(b.Groups))
 	for _, n := range b.NewNodes() {
 		if g := b.Nodes[n].Group; g >= 0 {
@@ -78,7 +77,7 @@ func (b *board) placesOf(all []contents.Content) []int {
 }
 
 // hasRoom tells whether a place has room for all of some pods, by size.
-func (b *board) hasRoom(at int, pods []contents.Run) bool {
+func (b *board) hasRoom(at int, pods []podRun) bool {
 	room := slices.Clone(b.sim.Room(at)[:b.Dimensions.Len()])
 	for _, r := range pods {
 		size := b.Dimensions.Class(r.Class)

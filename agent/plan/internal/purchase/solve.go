@@ -3,8 +3,7 @@ package purchase
 import (
 	"slices"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/contents"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
 // Solve is where the pods of a round go and what is bought for them; nil: no purchase could be tried within the budget of the round. It tells the
@@ -14,7 +13,7 @@ func (p *Buyer) Solve() *Solution {
 	r := solving{Buyer: p, cost: p.orderedCosts()}
 	size := tooLarge(p.State)
 	r.large = size != ""
-	known := len(contents.Of(p.State)) > 0
+	known := len(contentsOf(p.State)) > 0
 	// Pods that wait for a fuller machine do not take the places of others.
 	first := way{contents: known && p.Policy.Patience > 0 && !p.Reached(p.PatienceEnds())}
 	best := r.solve(first)
@@ -40,12 +39,12 @@ func (p *Buyer) Solve() *Solution {
 	if best.Bought()+best.Unplaced() > 0 && p.anyMarked() {
 		other(way{contents: known, withMarked: true})
 	}
-	switch p.Spent.Add(budget.Search, r.steps); {
+	switch p.Spent.Add(round.SearchPart, r.steps); {
 	case best.Bought() == 0:
 	case r.large:
-		p.BudgetSpent(budget.Search, "the round is too large to simulate (%s), and is packed by size", size)
+		p.BudgetSpent(round.SearchPart, "the round is too large to simulate (%s), and is packed by size", size)
 	case r.cut:
-		p.BudgetSpent(budget.Search, "the best purchase that was found by then is made")
+		p.BudgetSpent(round.SearchPart, "the best purchase that was found by then is made")
 	}
 	return best
 }
@@ -76,7 +75,7 @@ func (r *solving) solve(w way) *Solution {
 		begin := r.Constraints.Mark()
 		defer r.Constraints.Rollback(begin)
 	}
-	steps := budget.Search.Budget()
+	steps := round.SearchPart.Budget()
 	if !r.large { // else all pods have to be placed
 		steps = max(steps-r.steps, leastSteps)
 	}
@@ -90,7 +89,7 @@ func (r *solving) solve(w way) *Solution {
 		}
 		if some {
 			if r.steps > 0 { // another way has been tried
-				b.sim.Limit = b.sim.Steps + budget.Search.Budget()/4
+				b.sim.Limit = b.sim.Steps + round.SearchPart.Budget()/4
 			}
 			b.byCounts()
 			x = b.purchaseOf(b.machines[before:])

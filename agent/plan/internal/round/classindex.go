@@ -7,9 +7,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/unchanged"
 )
 
 // manyShapes is how many different demands on a node's shape are remembered at least.
@@ -25,18 +22,18 @@ type classIndex struct {
 	Equivalent     []int32          // classes of equal rank and shape share a number
 	Representative []int32          // a class of each kind
 	shapeIDs       map[string]int32 // the numbers of shape, by what is demanded
-	needs          *nodestart.Needs // of all classes; another one when they have changed
+	needs          *startNeeds      // of all classes; another one when they have changed
 	gen            int              // of the space: another one makes all vectors and verdicts new
 }
 
 // update takes in the classes of a round and returns which of them are not what they
 // were; nil when none is.
 func (b *classIndex) update(rows []cluster.PodClass) (changed []bool) {
-	if b.space != nil && unchanged.Same(&rows, &b.classes) {
+	if b.space != nil && Same(&rows, &b.classes) {
 		return nil
 	}
 	for i := range rows {
-		if i >= len(b.classes) || !unchanged.Same(&rows[i], &b.classes[i]) && !reflect.DeepEqual(&rows[i], &b.classes[i]) {
+		if i >= len(b.classes) || !Same(&rows[i], &b.classes[i]) && !reflect.DeepEqual(&rows[i], &b.classes[i]) {
 			if changed == nil {
 				changed = make([]bool, len(rows))
 			}
@@ -52,7 +49,7 @@ func (b *classIndex) update(rows []cluster.PodClass) (changed []bool) {
 	if b.space == nil || !space.Same(b.space) {
 		b.gen++
 	}
-	b.space, b.needs = space, nodestart.NeedsOf(rows)
+	b.space, b.needs = space, startNeedsOf(rows)
 	b.shapes()
 	b.sort()
 	return changed

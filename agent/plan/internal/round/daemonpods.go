@@ -7,7 +7,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/daemons"
 )
 
 // Daemon tells a pod that goes with its node: of a DaemonSet, or of another controller that says the same of it.
@@ -16,29 +15,29 @@ func Daemon(pod *cluster.Pod) bool {
 }
 
 // daemonPod is a pod of a DaemonSet as package daemons reads it. A pod without a controller is of none, whatever it says of itself.
-func daemonPod(pod *cluster.Pod) (p daemons.Pod, ok bool) {
+func daemonPod(pod *cluster.Pod) (p DaemonPod, ok bool) {
 	if pod.Finished || pod.Owner == nil || !Daemon(pod) {
 		return p, false
 	}
-	return daemons.Pod{Owner: pod.Owner.UID, Class: int32(pod.Class)}, true
+	return DaemonPod{Owner: pod.Owner.UID, Class: int32(pod.Class)}, true
 }
 
 // Shares returns the room that DaemonSets take of the machines of each group.
-func (w *State) Shares() *daemons.Shares {
+func (w *State) Shares() *DaemonShares {
 	if w.shares == nil {
 		w.matchInstances()
 		ids := make([]cluster.GroupID, len(w.Groups))
 		for g := range w.Groups {
 			ids[g] = w.Groups[g].ID
 		}
-		w.shares = daemons.Collect(w.Snapshot, ids, w.Memory.DaemonPods, w.daemonPods)
+		w.shares = collectDaemons(w.Snapshot, ids, w.Memory.DaemonPods, w.daemonPods)
 	}
 	return w.shares
 }
 
 // daemonPods yields the pods of DaemonSets, those that wait for their node included, each with
 // the group of its node. Before Index it costs all pods, later the DaemonSets' alone.
-func (w *State) daemonPods(yield func(int, daemons.Pod) bool) {
+func (w *State) daemonPods(yield func(int, DaemonPod) bool) {
 	t, indexed := &w.Cache.instances, w.Nodes != nil
 	for k, i := range t.order {
 		if indexed {
@@ -56,7 +55,7 @@ func (w *State) daemonPods(yield func(int, daemons.Pod) bool) {
 	for i := range w.Snapshot.Pods {
 		if p, ok := daemonPod(&w.Snapshot.Pods[i]); ok {
 			g := -1
-			if k, ok := t.byName[daemons.MeantFor(&w.Snapshot.Classes[p.Class])]; ok {
+			if k, ok := t.byName[MeantFor(&w.Snapshot.Classes[p.Class])]; ok {
 				g = int(t.group[k])
 			}
 			yield(g, p)
@@ -83,7 +82,7 @@ func (w *State) reserveDaemons() {
 		n.Shape.Daemons = nil
 		for d := range w.Snapshot.DaemonSets {
 			ds := &w.Snapshot.DaemonSets[d]
-			here := slices.ContainsFunc(n.Facts.daemons, func(p daemons.Pod) bool { return p.Owner == ds.UID })
+			here := slices.ContainsFunc(n.Facts.daemons, func(p DaemonPod) bool { return p.Owner == ds.UID })
 			if !here && fit.DaemonRunsOn(&w.Snapshot.Classes[ds.Class], &n.Shape) {
 				binpack.Sub(n.Room, w.Shares().Vector(n.Group, d, w.Dimensions), 1)
 				n.Shape.Daemons = append(n.Shape.Daemons, ds.Class)

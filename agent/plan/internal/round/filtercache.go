@@ -6,9 +6,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit/labelindex"
-
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/unchanged"
 )
 
 // filterCache holds the answers of the shape filters about demands and nodes.
@@ -45,7 +42,7 @@ func (v *filterCache) refresh(w *State, all bool) {
 }
 
 func sameShape(a, b *cluster.Node) bool {
-	return a.Unschedulable == b.Unschedulable && unchanged.Same(&a.Labels, &b.Labels) && slices.Equal(a.Taints, b.Taints)
+	return a.Unschedulable == b.Unschedulable && Same(&a.Labels, &b.Labels) && slices.Equal(a.Taints, b.Taints)
 }
 
 // OpenShape is the shape of a node. A node that the agent is emptying has the shape that it would have without the
@@ -53,7 +50,7 @@ func sameShape(a, b *cluster.Node) bool {
 func (w *State) OpenShape(n *Node) fit.NodeInfo {
 	shape := n.Shape
 	if n.State == StateMarked {
-		shape.Taints, shape.Unschedulable = nodestart.Lasting(shape.Taints, w.Policy), false
+		shape.Taints, shape.Unschedulable = lastingTaints(shape.Taints, w.Policy), false
 	}
 	return shape
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 )
 
 // headroomPods bounds the pieces of one headroom (Cluster Autoscaler's limit for pods
@@ -46,7 +45,7 @@ func (w *State) OpenHeadroom() {
 				continue
 			}
 			piece.Requests = w.freeMachine(&w.Groups[g])
-			for _, t := range nodestart.Lasting(w.Groups[g].Template.Taints, w.Policy) {
+			for _, t := range lastingTaints(w.Groups[g].Template.Taints, w.Policy) {
 				piece.Tolerations = append(slices.Clip(piece.Tolerations), cluster.Toleration{Key: t.Key, Operator: "Equal", Value: t.Value, Effect: t.Effect})
 			}
 		}
@@ -60,7 +59,7 @@ func (w *State) OpenHeadroom() {
 
 // freeMachine is the room that one free machine of a group leaves to pods.
 func (w *State) freeMachine(g *Group) cluster.Resources {
-	shape := nodestart.NextMachine(&g.Template, w.Policy)
+	shape := nextMachine(&g.Template, w.Policy)
 	r := g.Template.Allocatable
 	for d := range w.daemonsOn(&shape) {
 		takes, _ := w.Shares().Requests(w.ByID[g.ID], d)

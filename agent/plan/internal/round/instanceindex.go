@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/unchanged"
 )
 
 // instanceIndex says which instance backs which Node, as long as neither the Nodes' names and
@@ -31,7 +29,7 @@ func (t *instanceIndex) stillValid(s *cluster.Snapshot) bool {
 		return false
 	}
 	for i := range s.Groups {
-		if s.Groups[i].ID != t.groups[i].id || !unchanged.Same(&s.Groups[i].Instances, &t.groups[i].instances) {
+		if s.Groups[i].ID != t.groups[i].id || !Same(&s.Groups[i].Instances, &t.groups[i].instances) {
 			return false
 		}
 	}

@@ -7,8 +7,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/daemons"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 )
 
 // nodeFacts follow from one Node with its pods, the classes and the Policy alone:
@@ -20,10 +18,10 @@ type nodeFacts struct {
 	room           []int64           // Allocatable less what is held
 	Requested      cluster.Resources // by pods that count for utilisation; Extended only on a node with GPUs
 	DaemonRequests cluster.Resources // the same of DaemonSet pods
-	daemons        []daemons.Pod     // pods of DaemonSets
+	daemons        []DaemonPod       // pods of DaemonSets
 	ToBeDeleted    bool              // marked for deletion
 	CordonedByUs   bool              // with our cordon
-	coming         *nodestart.Coming // what it soon is, while it is young; nil: not asked yet
+	coming         *comingNode       // what it soon is, while it is young; nil: not asked yet
 	Timed          bool              // a pod is terminating: drain plan depends on the clock
 	Expendable     bool              // a pod takes no room, so that Classes say less than there is
 	DrainKnown     bool              // drain plan is worked out

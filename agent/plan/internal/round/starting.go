@@ -6,7 +6,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 )
 
 // PatienceEnds is until when machines that would be little filled may be held (rule U30).
@@ -26,10 +25,10 @@ func (w *State) startsUntil(n *Node) time.Time {
 // starting compares a young node with its group's template: what the node has beside it, what it lacks, and how the
 // node looks once its start is over.
 // It is worked out once per value of the node, the template and the classes.
-func (w *State) starting(n *Node) *nodestart.Coming {
+func (w *State) starting(n *Node) *comingNode {
 	t, needs := &w.Groups[n.Group].Template, w.Cache.Classes.needs
 	if c := n.Facts.coming; c == nil || !c.Of(n.Instance.Zone, t, needs) {
-		n.Facts.coming = nodestart.New(n.Node, n.Instance.Zone, t, needs, w.Policy)
+		n.Facts.coming = newComing(n.Node, n.Instance.Zone, t, needs, w.Policy)
 	}
 	return n.Facts.coming
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/daemons"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/nodestart"
 )
 
 // State is the Snapshot indexed for one round, and what the round has decided so
@@ -48,12 +45,12 @@ type State struct {
 	Grew              bool
 	Unhealthy         string // why deletions are frozen; empty: they are not
 	totals            totals
-	Spent             budget.Spent          // steps of the parts of this round
+	Spent             StepsSpent            // steps of the parts of this round
 	sets              [][]int               // by group: those that are balanced with it; nil: not asked yet
 	headrooms         []HeadroomPieces      // headroom that is open now
 	interruptedNodes  map[int]*cluster.Node // by node: see releaseInterrupted
 	rebuilt           bool                  // see matchInstances
-	shares            *daemons.Shares       // see Shares
+	shares            *DaemonShares         // see Shares
 }
 
 // Group is a node group and what the round knows about it.
@@ -156,7 +153,7 @@ func (w *State) indexPods() {
 // taken off.
 func (w *State) Template(g *Group) ([]int64, *fit.NodeInfo) {
 	if g.Empty == nil {
-		g.shape = nodestart.NextMachine(&g.Template, w.Policy)
+		g.shape = nextMachine(&g.Template, w.Policy)
 		if dimensions := w.Dimensions.Len(); len(w.empties) < dimensions {
 			w.empties = make([]int64, dimensions*len(w.Groups))
 		}
@@ -275,7 +272,7 @@ type Cache struct {
 
 // BudgetSpent tells in the Plan that a part has no steps left and decides the rest coarsely,
 // once a part.
-func (w *State) BudgetSpent(p budget.Part, format string, args ...any) {
+func (w *State) BudgetSpent(p Part, format string, args ...any) {
 	if w.Spent.TellOnce(p) {
 		w.HeldWhy("cluster", "cluster", decision.RuleBudget, "the budget of "+p.String()+" is spent: "+fmt.Sprintf(format, args...))
 	}

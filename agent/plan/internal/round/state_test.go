@@ -7,7 +7,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 )
 
 // TestTimers: the earliest moment that is still to come is when the agent looks again, and when its answer may be another one.
@@ -81,14 +80,14 @@ func TestHeldReasons(t *testing.T) {
 	w.Held("node", "c", "D1", "%d%%", 5)
 	w.Held("node", "d", "D1", "words without values")
 	for range 2 {
-		w.BudgetSpent(budget.Relocation, "the rest waits")
+		w.BudgetSpent(RelocationPart, "the rest waits")
 	}
 	w.Finish()
 	got := ""
 	for _, h := range w.Plan.Held {
 		got += fmt.Sprintf("%s %s %s %s; ", h.Kind, h.Name, h.Rule, h.Why)
 	}
-	if want := "cluster cluster " + decision.RuleBudget + " the budget of " + budget.Relocation.String() + " is spent: the rest waits; node a D1 x 50%; node a D1 y; node a D2 x; node b D1 x; node c D1 5%; node d D1 words without values; pod a U1 x; "; got != want {
+	if want := "cluster cluster " + decision.RuleBudget + " the budget of " + RelocationPart.String() + " is spent: the rest waits; node a D1 x 50%; node a D1 y; node a D2 x; node b D1 x; node c D1 5%; node d D1 words without values; pod a U1 x; "; got != want {
 		t.Errorf("%s, want\n%s", got, want)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
 // A look asks whether a pod may go to a node. Its price is what it takes: 70 to 200 ns by a
@@ -21,19 +21,19 @@ func (w *Planner) spent() bool { return w.looks < 0 }
 // left for. They stay, and their timers run on. The next round, in ten seconds at most, begins
 // with them, so that each node comes to its turn.
 func (w *Planner) tellRelocation() {
-	w.Spent.Add(budget.Relocation, budget.Relocation.Budget()-w.looks)
+	w.Spent.Add(round.RelocationPart, round.RelocationPart.Budget()-w.looks)
 	if !w.spent() {
 		return
 	}
 	slices.Sort(w.Next.Unlooked)
-	w.BudgetSpent(budget.Relocation, "%d nodes were not looked at and stay; the next round begins with them", len(w.Next.Unlooked))
+	w.BudgetSpent(round.RelocationPart, "%d nodes were not looked at and stay; the next round begins with them", len(w.Next.Unlooked))
 	w.WakeAt(w.Now.Add(relocationAgain))
 }
 
 // tellConsolidation counts the looks of a search for savings, and tells where it ended early.
 func (w *Planner) tellConsolidation() {
-	w.Spent.Add(budget.Consolidation, budget.Consolidation.Budget()-w.looks)
+	w.Spent.Add(round.ConsolidationPart, round.ConsolidationPart.Budget()-w.looks)
 	if w.spent() {
-		w.BudgetSpent(budget.Consolidation, "the largest saving that was found by then counts")
+		w.BudgetSpent(round.ConsolidationPart, "the largest saving that was found by then counts")
 	}
 }

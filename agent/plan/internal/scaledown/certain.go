@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/certain"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
@@ -13,7 +12,7 @@ const mostUncertain = 10
 
 // Certain tells whether the pods of some nodes find room on the others and on so many machines of a group, wherever kube-scheduler puts
 // each of them. Of the nodes that go otherwise idle stay. What pods ask of each other was asked of one placement (see podsFit), and no pod
-// that they may be constrained by may wait for a place. It costs N, and certain.Fits.
+// that they may be constrained by may wait for a place. It costs N, and fitsWherever.
 //
 // A proof for constrained pods as well (251 lines) let 68 nodes go in place of 88, at 1.05 times the bill, and no drain or purchase was
 // wrong without it: TestConsolidationLoop, constrained, seeds 3 to 18.
@@ -42,7 +41,7 @@ func (w *Planner) noteGoing(node int) {
 // uncertain says why a node waits while others are emptied: the pods of all of them may not find room wherever kube-scheduler puts each of
 // them. First fit (see relocate) is one way that these may go. It alone decides on the first node, which might
 // wait for ever otherwise, and on nodes that are replaced or were asked to go. What pods ask of each other it does not judge. It costs
-// N, and certain.Fits.
+// N, and fitsWherever.
 func (w *Planner) uncertain(c *Candidate) string {
 	if w.moving == 0 || c.requested || c.replaced() {
 		return ""
@@ -56,7 +55,7 @@ func (w *Planner) uncertain(c *Candidate) string {
 
 // question is whether the pods of some nodes find room: loads of one class each, on nodes, and then on machines that come.
 type question struct {
-	loads   []certain.Load
+	loads   []load
 	classes []int
 	nodes   []int
 	rooms   [][]int64
@@ -80,7 +79,7 @@ func (w *Planner) newQuestion(from []int, to *round.Group, machines int, stays f
 
 // fitsAnywhere tells whether the pods find room wherever kube-scheduler puts each of them.
 func (w *Planner) fitsAnywhere(q *question) bool {
-	return len(q.loads) == 0 || w.Look(len(w.Nodes)) && certain.Fits(q.loads, q.rooms, w.Look)
+	return len(q.loads) == 0 || w.Look(len(w.Nodes)) && fitsWherever(q.loads, q.rooms, w.Look)
 }
 
 // addLoads adds the pods of some nodes by class.
@@ -95,7 +94,7 @@ func (w *Planner) addLoads(q *question, from []int, to *round.Group) {
 		}
 	}
 	for _, c := range q.classes {
-		q.loads = append(q.loads, certain.Load{N: count[c], Size: w.Dimensions.Class(c), Takes: func(place int) bool {
+		q.loads = append(q.loads, load{N: count[c], Size: w.Dimensions.Class(c), Takes: func(place int) bool {
 			if place < len(q.nodes) {
 				return w.Passes(c, q.nodes[place])
 			}

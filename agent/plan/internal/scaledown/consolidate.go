@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/consolidation"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/schedsim"
@@ -12,7 +11,7 @@ import (
 
 // Consolidate looks for nodes that fewer or cheaper machines can replace.
 func (w *Planner) Consolidate() {
-	w.looks = budget.Consolidation.Budget()
+	w.looks = round.ConsolidationPart.Budget()
 	consolidation.New(w.State, w.Disruption, w).Decide()
 	w.tellConsolidation()
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
 )
 
@@ -157,7 +157,7 @@ func TestLooksOfARound(t *testing.T) {
 			t.Fatalf("%s stays", name)
 		}
 	}
-	if spent := budget.Relocation.Budget() - w.looks; spent > len(names)+4*movers {
+	if spent := round.RelocationPart.Budget() - w.looks; spent > len(names)+4*movers {
 		t.Errorf("%d looks", spent)
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/disruption"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
@@ -71,7 +70,7 @@ func percent(share float64) string { return strconv.FormatFloat(share*100, 'f', 
 
 // New begins scale-down.
 func New(w *round.State, c *Cache) *Planner {
-	return &Planner{State: w, Disruption: disruption.New(w), cache: c, looks: budget.Relocation.Budget()}
+	return &Planner{State: w, Disruption: disruption.New(w), cache: c, looks: round.RelocationPart.Budget()}
 }
 
 // Constraints judges the pods of constrained classes; nil: no class asks for anything of other pods or of volumes.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/budget"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/growth"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
@@ -75,9 +74,9 @@ func TestPurchaseKeepsItsBudget(t *testing.T) {
 		w := burst(1, c.pods, c.classes, c.groups, c.hosts)
 		began := time.Now()
 		w.Decide()
-		t.Logf("%s: %d steps, %s", c.name, w.Spent.Of(budget.Search), time.Since(began).Round(time.Millisecond))
-		if most := budget.Search.Budget(); w.Spent.Of(budget.Search) > most+max(240_000, 500*c.pods) {
-			t.Errorf("%s: %d steps, the budget is %d", c.name, w.Spent.Of(budget.Search), most)
+		t.Logf("%s: %d steps, %s", c.name, w.Spent.Of(round.SearchPart), time.Since(began).Round(time.Millisecond))
+		if most := round.SearchPart.Budget(); w.Spent.Of(round.SearchPart) > most+max(240_000, 500*c.pods) {
+			t.Errorf("%s: %d steps, the budget is %d", c.name, w.Spent.Of(round.SearchPart), most)
 		}
 		if !w.Grew {
 			t.Errorf("%s: nothing is bought", c.name)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/patience"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/purchase"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -19,7 +18,7 @@ type Planner struct {
 	*round.State
 	buyer            *purchase.Buyer
 	keysByAllocation [][]cluster.PodKey // room for named and merge
-	patient          []patience.Wait    // by demand: the pods whose machine is held; nil: there are none
+	patient          []heldPods         // by demand: the pods whose machine is held; nil: there are none
 	closed           []int              // by demand: see applyConstrained
 	coming, rest     [][]cluster.PodKey // by demand: the pods that count on upcoming machines, and on none
 	refusals         refusalLists
@@ -56,7 +55,7 @@ func (w *Planner) Decide() *fit.State {
 		return nil
 	}
 	best := w.solution()
-	w.patient = patience.Hold(w.buyer, best)
+	w.patient = holdMachines(w.buyer, best)
 	w.applySolution(best)
 	w.explain(best)
 	w.buy(best)

@@ -1,10 +1,4 @@
-// Package certain tells whether pods that are evicted have room wherever kube-scheduler puts each of them, and in
-// whichever order they come: Fits. Its scores depend on its profile, and its queue on when each pod is evicted. A pod that found
-// no room would buy a machine in place of the one that went.
-//
-// It says yes only where that is proven, and no in some worlds where it is so. Small and apart: consolidation
-// and scale-down ask the same question. It refuses to know nodes, and to search for a placing.
-package certain
+package scaledown
 
 import (
 	"cmp"
@@ -14,16 +8,18 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 )
 
-// Load are N pods of a size. Takes tells whether they may go to a place, room aside.
-type Load struct {
+// load are N pods of a size. Takes tells whether they may go to a place, room aside.
+type load struct {
 	N     int
 	Size  []int64
 	Takes func(place int) bool
 }
 
-// Fits tells whether all pods find room. Rooms are the places. It costs the square of the loads times the places up to
+// fitsWherever tells whether pods that are evicted have room wherever kube-scheduler puts each of them, and in whichever order they come: its
+// scores depend on its profile, and its queue on when each pod is evicted. A pod that found no room would buy a machine in place of the
+// one that went. It says yes only where that is proven, and no in some worlds where it is so. Rooms are the places. It costs the square of the loads times the places up to
 // enough room; where room is scarce, 30 times that. It pays that with looks, and says no when these are used up.
-func Fits(loads []Load, rooms [][]int64, look func(n int) bool) bool {
+func fitsWherever(loads []load, rooms [][]int64, look func(n int) bool) bool {
 	for i := range loads {
 		if !last(i, loads, rooms, look) {
 			return false
@@ -49,7 +45,7 @@ type closing struct {
 }
 
 // last tells whether the last pod of a load finds room after all others.
-func last(l int, loads []Load, rooms [][]int64, look func(n int) bool) bool {
+func last(l int, loads []load, rooms [][]int64, look func(n int) bool) bool {
 	c, size, slots := &closing{}, loads[l].Size, 1
 	all := len(size)
 	c.order = make([][]int, all+1)

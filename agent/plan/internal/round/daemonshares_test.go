@@ -1,4 +1,4 @@
-package daemons
+package round
 
 import (
 	"iter"
@@ -19,14 +19,14 @@ type place struct {
 }
 
 // world has one DaemonSet with a template of 10m and two groups.
-func world(ds cluster.DaemonSet, known []decision.DaemonPods, places ...place) (*Shares, *fit.Dimensions) {
+func world(ds cluster.DaemonSet, known []decision.DaemonPods, places ...place) (*DaemonShares, *fit.Dimensions) {
 	ds.UID = "ds"
 	s := &cluster.Snapshot{Classes: []cluster.PodClass{{Requests: cluster.Resources{MilliCPU: 10, Pods: 1}, HostPorts: []cluster.HostPort{{Port: 9100}}}}, DaemonSets: []cluster.DaemonSet{ds}}
-	var pods iter.Seq2[int, Pod] = func(yield func(int, Pod) bool) {
+	var pods iter.Seq2[int, DaemonPod] = func(yield func(int, DaemonPod) bool) {
 		for i, p := range places {
-			yield(p.group, Pod{Owner: "ds", Class: int32(i + 1)})
+			yield(p.group, DaemonPod{Owner: "ds", Class: int32(i + 1)})
 		}
-		yield(0, Pod{Owner: "another", Class: 0})
+		yield(0, DaemonPod{Owner: "another", Class: 0})
 	}
 	for _, p := range places {
 		labels := map[string]string{}
@@ -38,7 +38,7 @@ func world(ds cluster.DaemonSet, known []decision.DaemonPods, places ...place) (
 		}
 		s.Classes = append(s.Classes, cluster.PodClass{Labels: labels, Requests: cluster.Resources{MilliCPU: p.cpu, Memory: 1000 - p.cpu, Pods: 1}, HostPorts: []cluster.HostPort{{Port: 9100}}})
 	}
-	return Collect(s, []cluster.GroupID{"a", "b"}, known, pods), fit.NewDimensions(s.Classes)
+	return collectDaemons(s, []cluster.GroupID{"a", "b"}, known, pods), fit.NewDimensions(s.Classes)
 }
 
 // TestRequests: which pods say what a DaemonSet takes of a machine of group a.
@@ -119,7 +119,7 @@ func TestRemember(t *testing.T) {
 	if late := e.Remember(d, now, reached); late != nil {
 		t.Errorf("a day later: %+v", late)
 	}
-	late := Collect(&cluster.Snapshot{Now: now, Classes: e.classes, DaemonSets: e.sets}, e.groups, first, func(func(int, Pod) bool) {})
+	late := collectDaemons(&cluster.Snapshot{Now: now, Classes: e.classes, DaemonSets: e.sets}, e.groups, first, func(func(int, DaemonPod) bool) {})
 	if _, source := late.Requests(0, 0); source != decision.DaemonTemplate {
 		t.Errorf("a day later: by %s", source)
 	}
@@ -168,7 +168,7 @@ func TestRememberAgain(t *testing.T) {
 		known.Seen = now.Add(-c.age)
 		s := cluster.Snapshot{Now: now, DaemonSets: []cluster.DaemonSet{{UID: "ds"}},
 			Classes: []cluster.PodClass{{Requests: template}, {Requests: c.requests, Labels: map[string]string{"app": "x"}}}}
-		e := Collect(&s, []cluster.GroupID{"a"}, []decision.DaemonPods{known}, func(yield func(int, Pod) bool) { yield(0, Pod{Owner: "ds", Class: 1}) })
+		e := collectDaemons(&s, []cluster.GroupID{"a"}, []decision.DaemonPods{known}, func(yield func(int, DaemonPod) bool) { yield(0, DaemonPod{Owner: "ds", Class: 1}) })
 		got := e.Remember(fit.NewDimensions(s.Classes), now, func(at time.Time) bool { return !at.After(now) })
 		if len(got) != c.count || c.count > 0 && (got[0].Seen.Equal(now) != c.renewed || !got[0].Requests.Equal(c.requests)) {
 			t.Errorf("%s: %+v", name, got)

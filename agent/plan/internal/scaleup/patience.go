@@ -1,18 +1,4 @@
-// Package patience lets the pods of a machine that would be little filled wait a moment: Hold(Buyer, Solution). Pods that end, or more
-// pods that come, make the purchase cheaper.
-//
-// The rule is that of ski rental: a machine that is bought now wastes the share that stays empty, for the minutes that it lives at
-// least; it is bought when the waiting of its pods has cost as much. So waiting and waste of a machine are at most twice what they
-// are for a buyer who knows what comes (Karlin et al., Competitive snoopy caching, 1988). What a pod's minute is worth is said as a time: of an
-// empty machine of the cheapest group, one pod waits for Policy.Patience, and several for as long together; of a dearer one in proportion to
-// its price, and no pod for longer.
-//
-// A machine is held only where pods come one by one, because only there more pods are likely to come: the first machine that is worth a wait is
-// bought at once, and the next ones are held while it is young (Policy.UnneededFor, the least time that it lives; Memory.LittleFilled).
-//
-// Layer 1. It refuses to choose machines, and to hold one for constrained pods, for pods of the system's own priorities, and
-// where machines are bought for headroom.
-package patience
+package scaleup
 
 import (
 	"cmp"
@@ -26,6 +12,19 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
+// This file lets the pods of a machine that would be little filled wait a moment: pods that end, or more
+// pods that come, make the purchase cheaper.
+//
+// The rule is that of ski rental: a machine that is bought now wastes the share that stays empty, for the minutes that it lives at
+// least; it is bought when the waiting of its pods has cost as much. So waiting and waste of a machine are at most twice what they
+// are for a buyer who knows what comes (Karlin et al., Competitive snoopy caching, 1988). What a pod's minute is worth is said as a time: of an
+// empty machine of the cheapest group, one pod waits for Policy.Patience, and several for as long together; of a dearer one in proportion to
+// its price, and no pod for longer.
+//
+// A machine is held only where pods come one by one, because only there more pods are likely to come: the first machine that is worth a wait is
+// bought at once, and the next ones are held while it is young (Policy.UnneededFor, the least time that it lives; Memory.LittleFilled).
+// None is held for constrained pods, for pods of the system's own priorities, and where machines are bought for headroom.
+
 // critical is the least priority of the system's own classes (system-cluster-critical).
 const critical = 2_000_000_000
 
@@ -33,8 +32,8 @@ const critical = 2_000_000_000
 // a burst is worth a wait of a second or two, and tells nothing about later pods.
 const worthWaiting = 10 * time.Second
 
-// Wait are the pods of a demand that wait for a fuller machine.
-type Wait struct {
+// heldPods are the pods of a demand that wait for a fuller machine.
+type heldPods struct {
 	Pods int
 	Why  string
 	Keys []cluster.PodKey // the demand's pods, those first that get the machines which are bought: the oldest
@@ -42,10 +41,10 @@ type Wait struct {
 	until time.Time
 }
 
-// Hold takes the machines out of a solution that are not worth buying yet, and returns by demand the pods that wait for that; nil: there are
+// holdMachines takes the machines out of a solution that are not worth buying yet, and returns by demand the pods that wait for that; nil: there are
 // none. In a round that is too large to bind pod by pod nothing waits.
 // It costs P log P, and the machines and what is on them.
-func Hold(p *purchase.Buyer, a *purchase.Solution) []Wait {
+func holdMachines(p *purchase.Buyer, a *purchase.Solution) []heldPods {
 	if p.Policy.Patience <= 0 || a.Bought() == 0 {
 		return nil
 	}
@@ -244,9 +243,9 @@ func (h *holder) hold(a *purchase.Solution, b *purchase.Bin) {
 }
 
 // waits says of the pods of machines that are held for how long they wait at most.
-func (h *holder) waits(bins []purchase.Bin) (out []Wait) {
+func (h *holder) waits(bins []purchase.Bin) (out []heldPods) {
 	if len(bins) > 0 {
-		out = make([]Wait, len(h.Demands))
+		out = make([]heldPods, len(h.Demands))
 	}
 	for x := range bins {
 		b := &bins[x]

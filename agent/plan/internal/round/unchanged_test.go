@@ -1,4 +1,4 @@
-package unchanged
+package round
 
 import (
 	"reflect"

@@ -1,6 +1,4 @@
-// Package contents reads from the Memory which waiting pods count on which upcoming machine: Of(round.State). Layer 1, pure. It
-// refuses to say whether they have room there.
-package contents
+package purchase
 
 import (
 	"cmp"
@@ -10,13 +8,13 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// Run are pods of one class.
-type Run struct{ Class, N int }
+// podRun are pods of one class.
+type podRun struct{ Class, N int }
 
-// Content is the pods of one upcoming machine that still wait.
-type Content struct {
+// content is the pods of one upcoming machine that still wait.
+type content struct {
 	Group, Machine int
-	Pods           []Run
+	Pods           []podRun
 	Node           int // of the round, where some of its pods run already; -1: none do
 }
 
@@ -25,7 +23,7 @@ type machineNumber struct{ group, machine int }
 
 // list gathers contents.
 type list struct {
-	all []Content
+	all []content
 	w   *round.State
 	at  map[machineNumber]int
 }
@@ -35,19 +33,19 @@ func (l *list) add(m machineNumber, class, n int) {
 	if !known {
 		i = len(l.all)
 		l.at[m] = i
-		l.all = append(l.all, Content{Group: m.group, Machine: m.machine, Node: -1})
+		l.all = append(l.all, content{Group: m.group, Machine: m.machine, Node: -1})
 	}
 	c := &l.all[i]
 	if last := len(c.Pods) - 1; last >= 0 && c.Pods[last].Class == class {
 		c.Pods[last].N += n
 	} else {
-		c.Pods = append(c.Pods, Run{class, n})
+		c.Pods = append(c.Pods, podRun{class, n})
 	}
 }
 
-// Of are the contents of the Memory, by group and machine. It costs the reservations, the pods that wait
+// contentsOf are the contents of the Memory, by group and machine. It costs the reservations, the pods that wait
 // and the pods of nodes that are upcoming or have just become Ready.
-func Of(w *round.State) []Content {
+func contentsOf(w *round.State) []content {
 	of := make(map[cluster.PodKey]machineNumber)
 	for _, r := range w.Memory.Reservations {
 		if g, known := w.ByID[r.Group]; known && r.Machine > 0 {
@@ -78,7 +76,7 @@ func Of(w *round.State) []Content {
 	}
 	l.findNodes(of)
 	out := l.all
-	slices.SortFunc(out, func(a, b Content) int {
+	slices.SortFunc(out, func(a, b content) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Machine, b.Machine))
 	})
 	return out

@@ -1,4 +1,4 @@
-package certain
+package scaledown
 
 import (
 	"math/rand/v2"
@@ -20,11 +20,11 @@ func TestFits(t *testing.T) {
 		for range 1 + r.IntN(5) {
 			rooms = append(rooms, []int64{r.Int64N(4000), r.Int64N(16) << 30, 1 + r.Int64N(20)})
 		}
-		var loads []Load
+		var loads []load
 		for range 1 + r.IntN(4) {
-			loads = append(loads, Load{N: 1 + r.IntN(3), Size: []int64{100 + 50*r.Int64N(20), (1 + r.Int64N(8)) << 29, 1}, Takes: always})
+			loads = append(loads, load{N: 1 + r.IntN(3), Size: []int64{100 + 50*r.Int64N(20), (1 + r.Int64N(8)) << 29, 1}, Takes: always})
 		}
-		says, is := Fits(loads, rooms, func(int) bool { return true }), true
+		says, is := fitsWherever(loads, rooms, func(int) bool { return true }), true
 		for range 100 {
 			is = is && fitAtRandom(r, loads, rooms)
 		}
@@ -44,7 +44,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-func fitAtRandom(r *rand.Rand, loads []Load, places [][]int64) bool {
+func fitAtRandom(r *rand.Rand, loads []load, places [][]int64) bool {
 	var rooms [][]int64
 	for _, p := range places {
 		rooms = append(rooms, slices.Clone(p))

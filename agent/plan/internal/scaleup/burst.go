@@ -1,4 +1,4 @@
-package burst
+package scaleup
 
 import (
 	"fmt"
@@ -10,6 +10,10 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
+// This file lets the later pods of a burst wait for each other, so that one more order of machines serves all of them. It does not
+// hold the first order of a burst, fewer pods than make a burst, and pods that an order has counted on, unless
+// later pods run on its machines and none of these is missing.
+
 const (
 	// least is how many pods make a burst. Machines for fewer are ordered at once, whatever
 	// was ordered before.
@@ -19,13 +23,13 @@ const (
 	quiet = 3 * time.Second
 )
 
-// Hold lets the later pods of a burst wait. The first order of a burst, one for 10 pods or more
+// HoldBurst lets the later pods of a burst wait. The first order of a burst, one for 10 pods or more
 // of a group, waits for nothing, and counts the pods that its controllers have still to make.
 // Later pods wait while more of them come that nothing foretold, or while kube-scheduler has
 // pods of a class before it that it has not judged; at most BurstHold from the order. Pods that
 // an order counted on are no part of it: if their machine fails, another one is bought at once.
 // A pod whose room later pods take waits with these (see overtaken).
-func Hold(w *round.State) {
+func HoldBurst(w *round.State) {
 	at := w.Memory.BurstOrdered
 	end := at.Add(w.Policy.BurstHold)
 	if w.Reached(end) {
@@ -51,10 +55,10 @@ func Hold(w *round.State) {
 	}
 }
 
-// Remember notes the order of a burst that this round makes, or keeps the last one while it
+// RememberBurst notes the order of a burst that this round makes, or keeps the last one while it
 // counts. An order that is made while later pods wait, for machines that failed, makes them
 // wait no longer.
-func Remember(w *round.State) {
+func RememberBurst(w *round.State) {
 	if w.Policy.BurstHold <= 0 {
 		return
 	}

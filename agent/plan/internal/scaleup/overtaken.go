@@ -1,4 +1,4 @@
-package burst
+package scaleup
 
 import (
 	"time"

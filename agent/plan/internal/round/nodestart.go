@@ -1,4 +1,4 @@
-package nodestart
+package round
 
 import (
 	"cmp"
@@ -10,11 +10,21 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/unchanged"
 )
 
-// Coming is a node that is starting: what sets it apart from its group's template, and what it soon is.
-type Coming struct {
+// A machine that has just joined is not yet what its group's machines are: a network plugin takes
+// its taint off, feature discovery sets labels, a device plugin reports its devices, a CSI driver
+// registers with its limit. The group's template says what machines of the group have when all of
+// that is over (observe/template learns it from nodes that have started). What a young node has
+// beside it, or lacks of it, is passing, whatever its name: until then the node counts as a machine
+// that is coming, with what the template promises. Otherwise each machine that joins buys another
+// one for the pods that wait for it.
+//
+// What no pod can be kept off a node by is left out (startNeeds). Nothing is decided by the name of a taint, a label or a
+// resource that an operator has not named and Kubernetes has not defined.
+
+// comingNode is a node that is starting: what sets it apart from its group's template, and what it soon is.
+type comingNode struct {
 	Start        decision.Start
 	Shape        fit.NodeInfo
 	VolumeLimits map[string]int64
@@ -22,15 +32,15 @@ type Coming struct {
 
 	template cluster.Template
 	zone     string
-	needs    *Needs
+	needs    *startNeeds
 	until    time.Time
 	words    string // until that time
 }
 
-// New compares a young node, whose machine is in a zone, with its group's template. It costs the labels
+// newComing compares a young node, whose machine is in a zone, with its group's template. It costs the labels
 // and taints of both.
-func New(n *cluster.Node, zone string, t *cluster.Template, needs *Needs, p *decision.Policy) *Coming {
-	c := &Coming{template: *t, zone: zone, needs: needs}
+func newComing(n *cluster.Node, zone string, t *cluster.Template, needs *startNeeds, p *decision.Policy) *comingNode {
+	c := &comingNode{template: *t, zone: zone, needs: needs}
 	c.Start.Taints = passingTaints(n, t, p)
 	if t.Unknown == "" {
 		lacking(&c.Start, n, t, zone)
@@ -40,13 +50,13 @@ func New(n *cluster.Node, zone string, t *cluster.Template, needs *Needs, p *dec
 	return c
 }
 
-// Of tells whether New would return the same for a zone, a template and needs.
-func (c *Coming) Of(zone string, t *cluster.Template, needs *Needs) bool {
-	return c.needs == needs && c.zone == zone && unchanged.Same(&c.template, t)
+// Of tells whether newComing would return the same for a zone, a template and needs.
+func (c *comingNode) Of(zone string, t *cluster.Template, needs *startNeeds) bool {
+	return c.needs == needs && c.zone == zone && Same(&c.template, t)
 }
 
 // WordsUntil say what has not passed yet, and how long pods count on the node at most.
-func (c *Coming) WordsUntil(until time.Time) string {
+func (c *comingNode) WordsUntil(until time.Time) string {
 	if !c.until.Equal(until) {
 		c.until = until
 		c.words = "starting: " + c.Start.Words("has not passed yet", "has not come yet") + "; pods count on it as on a machine that is coming, until " + until.UTC().Format(time.RFC3339)
@@ -92,8 +102,8 @@ func isStatusTaint(t cluster.Taint, p *decision.Policy) bool {
 	return slices.Contains(p.StatusTaints, t.Key) || fit.Status(t)
 }
 
-// Lasting are the taints of a template or of a node that say what the group's next node has.
-func Lasting(taints []cluster.Taint, p *decision.Policy) []cluster.Taint {
+// lastingTaints are the taints of a template or of a node that say what the group's next node has.
+func lastingTaints(taints []cluster.Taint, p *decision.Policy) []cluster.Taint {
 	named := func(t cluster.Taint) bool {
 		return slices.Contains(p.StartupTaints, t.Key) || slices.Contains(p.StatusTaints, t.Key)
 	}
@@ -143,7 +153,7 @@ const (
 
 // become works out what the node soon is: without the taints of its start, and with what its template
 // promises. It costs the labels of the node.
-func (c *Coming) become(n *cluster.Node) {
+func (c *comingNode) become(n *cluster.Node) {
 	t, s := &c.template, &c.Start
 	c.Shape, c.VolumeLimits, c.Allocatable = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints}, n.VolumeLimits, n.Allocatable
 	passing := func(x cluster.Taint) bool { return slices.Contains(s.Taints, x) || fit.Startup(x) }
@@ -166,10 +176,10 @@ func (c *Coming) become(n *cluster.Node) {
 	}
 }
 
-// NextMachine is a group's next machine, as the filters see it when its start is over.
-func NextMachine(t *cluster.Template, p *decision.Policy) fit.NodeInfo {
+// nextMachine is a group's next machine, as the filters see it when its start is over.
+func nextMachine(t *cluster.Template, p *decision.Policy) fit.NodeInfo {
 	lasting := *t
-	lasting.Taints = Lasting(t.Taints, p)
+	lasting.Taints = lastingTaints(t.Taints, p)
 	return fit.NextMachine(&lasting)
 }
 

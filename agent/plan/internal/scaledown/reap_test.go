@@ -1,4 +1,4 @@
-package reap
+package scaledown
 
 import (
 	"fmt"
@@ -11,16 +11,16 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-var now = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+var reapedAt = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 
 // dead is a round with one group of three instances, two of which never became Nodes and are to go.
 func dead(change func(s *cluster.Snapshot, p *decision.Policy)) *round.State {
-	g := cluster.NodeGroup{ID: "g", Max: 9, Target: 3, ReadAt: now}
+	g := cluster.NodeGroup{ID: "g", Max: 9, Target: 3, ReadAt: reapedAt}
 	for _, id := range []cluster.InstanceID{"x:///a", "x:///c", "x:///b"} {
-		g.Instances = append(g.Instances, cluster.Instance{ID: id, Phase: cluster.PhaseRunning, Member: true, Created: now.Add(-time.Hour)})
+		g.Instances = append(g.Instances, cluster.Instance{ID: id, Phase: cluster.PhaseRunning, Member: true, Created: reapedAt.Add(-time.Hour)})
 	}
-	s := cluster.Snapshot{Now: now, Groups: []cluster.NodeGroup{g}, Nodes: []*cluster.Node{
-		{Name: "a", ProviderID: "x:///a", Created: now.Add(-time.Hour), Ready: cluster.StatusTrue},
+	s := cluster.Snapshot{Now: reapedAt, Groups: []cluster.NodeGroup{g}, Nodes: []*cluster.Node{
+		{Name: "a", ProviderID: "x:///a", Created: reapedAt.Add(-time.Hour), Ready: cluster.StatusTrue},
 	}}
 	p := decision.Policy{FreshFor: time.Minute, OKTotalUnready: 3, MaxTotalUnreadyPercent: 45, MaxEmptyAtOnce: 10, MaxNodeProvisionTime: 15 * time.Minute}
 	change(&s, &p)
@@ -41,7 +41,7 @@ func TestInstances(t *testing.T) {
 	node := func(n cluster.Node) in {
 		return func(s *cluster.Snapshot, _ *decision.Policy) { s.Nodes = append(s.Nodes, &n) }
 	}
-	young := now.Add(-time.Minute)
+	young := reapedAt.Add(-time.Minute)
 	for name, c := range map[string]struct {
 		change in
 		gone   string // the instances that are told to go
@@ -52,12 +52,12 @@ func TestInstances(t *testing.T) {
 		"down to the minimum":       {func(s *cluster.Snapshot, _ *decision.Policy) { s.Groups[0].Min = 2 }, "x:///b", decision.RuleInstanceMin},
 		"at the minimum":            {func(s *cluster.Snapshot, _ *decision.Policy) { s.Groups[0].Min = 3 }, "", decision.RuleInstanceMin + " " + decision.RuleInstanceMin},
 		"old facts of the cluster":  {func(s *cluster.Snapshot, _ *decision.Policy) { s.Stale = "no watch" }, "", decision.RuleStale + " " + decision.RuleStale},
-		"old facts of the group":    {func(s *cluster.Snapshot, _ *decision.Policy) { s.Groups[0].ReadAt = now.Add(-time.Hour) }, "", decision.RuleGroupStale + " " + decision.RuleGroupStale},
+		"old facts of the group":    {func(s *cluster.Snapshot, _ *decision.Policy) { s.Groups[0].ReadAt = reapedAt.Add(-time.Hour) }, "", decision.RuleGroupStale + " " + decision.RuleGroupStale},
 		"a paused group":            {func(s *cluster.Snapshot, _ *decision.Policy) { s.Groups[0].Pause = &cluster.Pause{} }, "", decision.RuleOperator + " " + decision.RuleOperator},
 		"a cloud that keeps":        {func(s *cluster.Snapshot, _ *decision.Policy) { s.Groups[0].Keeps = "scale-in is off" }, "", decision.RuleKeeps + " " + decision.RuleKeeps},
 		"a cloud that is busy":      {func(s *cluster.Snapshot, _ *decision.Policy) { s.Groups[0].Busy = "updating" }, "", decision.RuleCloudBusy + " " + decision.RuleCloudBusy},
 		"a Node without an ID":      {node(cluster.Node{Name: "nameless", Created: young}), "", decision.RuleClaimed + " " + decision.RuleClaimed},
-		"a Node older than both":    {node(cluster.Node{Name: "old", Created: now.Add(-2 * time.Hour)}), "x:///b x:///c", ""},
+		"a Node older than both":    {node(cluster.Node{Name: "old", Created: reapedAt.Add(-2 * time.Hour)}), "x:///b x:///c", ""},
 		"a leader without an ID":    {node(cluster.Node{Name: "leader", Created: young, ControlPlane: true}), "x:///b x:///c", ""},
 		"a Node of another machine": {node(cluster.Node{Name: "other", Created: young, ProviderID: "x:///other"}), "x:///b x:///c", ""},
 		"a failed one is nobody's": {func(s *cluster.Snapshot, p *decision.Policy) {
@@ -70,7 +70,7 @@ func TestInstances(t *testing.T) {
 		}, "x:///b", decision.RuleClaimed},
 	} {
 		w := dead(c.change)
-		Instances(w)
+		New(w, new(Cache)).ReapInstances()
 		gone, held := "", ""
 		for _, a := range w.Plan.Actions {
 			gone += fmt.Sprint(" ", a.(decision.Terminate).Instance)

@@ -1,13 +1,4 @@
-// Package daemons works out what the pods of DaemonSets take of a machine: what they really
-// request on the nodes of its group, where some run, and what their template says elsewhere.
-//
-// A template says less than the pods get wherever an admission webhook writes requests (the
-// Vertical Pod Autoscaler), or a LimitRange is not known: a group would be bought up to its
-// maximum for a pod that its DaemonSets leave no room for (issue 39).
-//
-// The package refuses to decide whether a DaemonSet runs on a machine (agent/fit) and to count
-// pods of an earlier revision of a template: these do not come to a new machine.
-package daemons
+package round
 
 import (
 	"iter"
@@ -19,14 +10,22 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// Pod is a pod of a DaemonSet, as far as this package reads it.
-type Pod struct {
+// This file works out what the pods of DaemonSets take of a machine: what they really
+// request on the nodes of its group, where some run, and what their template says elsewhere.
+//
+// A template says less than the pods get wherever an admission webhook writes requests (the
+// Vertical Pod Autoscaler), or a LimitRange is not known: a group would be bought up to its
+// maximum for a pod that its DaemonSets leave no room for. Pods of an earlier revision of a template
+// are not counted: these do not come to a new machine.
+
+// DaemonPod is a pod of a DaemonSet, as far as this package reads it.
+type DaemonPod struct {
 	Owner cluster.UID
 	Class int32
 }
 
-// Shares holds the room that the DaemonSets of one Snapshot take of the machines of each group.
-type Shares struct {
+// DaemonShares holds the room that the DaemonSets of one Snapshot take of the machines of each group.
+type DaemonShares struct {
 	sets    []cluster.DaemonSet
 	classes []cluster.PodClass
 	of      [][]seen                            // by DaemonSet: the classes of its pods of the current revision
@@ -47,11 +46,11 @@ type seen struct {
 	on    []uint64 // a bit for each group
 }
 
-// Collect reads the pods of DaemonSets. pods yields each with the index of the group on whose
+// collectDaemons reads the pods of DaemonSets. pods yields each with the index of the group on whose
 // node it is, or for whose node it is meant; -1: of no group. It costs these pods and, for each
 // amount that they request, a bit a group.
-func Collect(s *cluster.Snapshot, groups []cluster.GroupID, known []decision.DaemonPods, pods iter.Seq2[int, Pod]) *Shares {
-	e := &Shares{sets: s.DaemonSets, classes: s.Classes, of: make([][]seen, len(s.DaemonSets)), groups: groups,
+func collectDaemons(s *cluster.Snapshot, groups []cluster.GroupID, known []decision.DaemonPods, pods iter.Seq2[int, DaemonPod]) *DaemonShares {
+	e := &DaemonShares{sets: s.DaemonSets, classes: s.Classes, of: make([][]seen, len(s.DaemonSets)), groups: groups,
 		known: make(map[remembered]*decision.DaemonPods, len(known)), vectors: make([][][]int64, len(groups)+1)}
 	for i := range known {
 		if !s.Now.Before(known[i].Seen.Add(lifetime)) {
@@ -140,7 +139,7 @@ type evidence struct {
 	source     decision.DaemonSource
 }
 
-func (e *Shares) evidence(g, set int) (v evidence) {
+func (e *DaemonShares) evidence(g, set int) (v evidence) {
 	ds := &e.sets[set]
 	if v.classes = e.on(g, set); len(v.classes) > 0 {
 		v.source = decision.DaemonOnGroup
@@ -168,7 +167,7 @@ func (e *Shares) evidence(g, set int) (v evidence) {
 }
 
 // on are the classes of the DaemonSet's pods on a group's nodes.
-func (e *Shares) on(g, set int) (out []int) {
+func (e *DaemonShares) on(g, set int) (out []int) {
 	if g < 0 {
 		return nil
 	}
@@ -180,7 +179,7 @@ func (e *Shares) on(g, set int) (out []int) {
 	return out
 }
 
-func (e *Shares) remembered(g int, ds *cluster.DaemonSet) *decision.DaemonPods {
+func (e *DaemonShares) remembered(g int, ds *cluster.DaemonSet) *decision.DaemonPods {
 	if g < 0 {
 		return nil
 	}
@@ -192,7 +191,7 @@ func (e *Shares) remembered(g int, ds *cluster.DaemonSet) *decision.DaemonPods {
 
 // Vector is the room that the pod of a DaemonSet takes of a machine of a group, over the Dimensions; -1:
 // of no group. The caller does not change it.
-func (e *Shares) Vector(g, set int, d *fit.Dimensions) []int64 {
+func (e *DaemonShares) Vector(g, set int, d *fit.Dimensions) []int64 {
 	row := &e.vectors[g+1]
 	if *row == nil {
 		*row = make([][]int64, len(e.sets))
@@ -203,7 +202,7 @@ func (e *Shares) Vector(g, set int, d *fit.Dimensions) []int64 {
 	return (*row)[set]
 }
 
-func (e *Shares) vector(v evidence, set int, d *fit.Dimensions) []int64 {
+func (e *DaemonShares) vector(v evidence, set int, d *fit.Dimensions) []int64 {
 	if len(v.classes) == 1 {
 		return d.Class(v.classes[0])
 	}
@@ -228,12 +227,12 @@ func (e *Shares) vector(v evidence, set int, d *fit.Dimensions) []int64 {
 }
 
 // Requests is the same as amounts, and from where it is known.
-func (e *Shares) Requests(g, set int) (cluster.Resources, decision.DaemonSource) {
+func (e *DaemonShares) Requests(g, set int) (cluster.Resources, decision.DaemonSource) {
 	v := e.evidence(g, set)
 	return e.requests(v), v.source
 }
 
-func (e *Shares) requests(v evidence) (out cluster.Resources) {
+func (e *DaemonShares) requests(v evidence) (out cluster.Resources) {
 	for _, class := range v.classes {
 		out = out.Max(e.classes[class].Requests)
 	}

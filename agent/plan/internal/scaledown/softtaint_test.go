@@ -1,4 +1,4 @@
-package softtaint
+package scaledown
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-var now = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
+var taintedAt = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 
 // TestUpdate: which of the nodes a, b and c of a group get the taint (+) or lose it (-), and when the agent looks again.
 func TestUpdate(t *testing.T) {
@@ -21,7 +21,7 @@ func TestUpdate(t *testing.T) {
 			s.Nodes[i].Taints = append(s.Nodes[i].Taints, cluster.Taint{Key: cluster.TaintDeletionCandidate, Effect: "PreferNoSchedule"})
 		}
 	}
-	long := now.Add(-time.Hour)
+	long := taintedAt.Add(-time.Hour)
 	for name, c := range map[string]struct {
 		change   in
 		unneeded map[cluster.NodeName]time.Time
@@ -30,8 +30,8 @@ func TestUpdate(t *testing.T) {
 	}{
 		"all are needed":         {func(*cluster.Snapshot, *decision.Policy) {}, nil, "", 0},
 		"one is not":             {func(*cluster.Snapshot, *decision.Policy) {}, map[cluster.NodeName]time.Time{"b": long}, " +b", 0},
-		"just long enough":       {func(*cluster.Snapshot, *decision.Policy) {}, map[cluster.NodeName]time.Time{"b": now.Add(-softTaintAfter)}, " +b", 0},
-		"not long enough":        {func(*cluster.Snapshot, *decision.Policy) {}, map[cluster.NodeName]time.Time{"a": now.Add(-time.Second), "b": long}, " +b", softTaintAfter - time.Second},
+		"just long enough":       {func(*cluster.Snapshot, *decision.Policy) {}, map[cluster.NodeName]time.Time{"b": taintedAt.Add(-softTaintAfter)}, " +b", 0},
+		"not long enough":        {func(*cluster.Snapshot, *decision.Policy) {}, map[cluster.NodeName]time.Time{"a": taintedAt.Add(-time.Second), "b": long}, " +b", softTaintAfter - time.Second},
 		"it has the taint":       {func(s *cluster.Snapshot, _ *decision.Policy) { tainted(s, 1) }, map[cluster.NodeName]time.Time{"b": long}, "", 0},
 		"it is needed again":     {func(s *cluster.Snapshot, _ *decision.Policy) { tainted(s, 1) }, nil, " -b", 0},
 		"needed ones are first":  {func(s *cluster.Snapshot, _ *decision.Policy) { tainted(s, 2) }, map[cluster.NodeName]time.Time{"a": long}, " -c +a", 0},
@@ -50,8 +50,8 @@ func TestUpdate(t *testing.T) {
 			s.Groups[0].Instances[0].Interruption, s.Groups[0].Instances[0].Phase = &cluster.Interruption{}, cluster.PhaseDeleting
 		}, map[cluster.NodeName]time.Time{"a": long}, "", 0},
 	} {
-		g := cluster.NodeGroup{ID: "g", Max: 9, Target: 3, ReadAt: now}
-		s, p := cluster.Snapshot{Now: now}, decision.Policy{MaxBulkSoftTaintCount: 2, FreshFor: time.Minute}
+		g := cluster.NodeGroup{ID: "g", Max: 9, Target: 3, ReadAt: taintedAt}
+		s, p := cluster.Snapshot{Now: taintedAt}, decision.Policy{MaxBulkSoftTaintCount: 2, FreshFor: time.Minute}
 		for _, id := range []string{"a", "b", "c"} {
 			g.Instances = append(g.Instances, cluster.Instance{ID: cluster.InstanceID("x:///" + id), Phase: cluster.PhaseRunning, Member: true, Created: long})
 			s.Nodes = append(s.Nodes, &cluster.Node{Name: cluster.NodeName(id), ProviderID: "x:///" + id, Created: long, Ready: cluster.StatusTrue})
@@ -61,7 +61,7 @@ func TestUpdate(t *testing.T) {
 		w := round.New(new(round.Cache), &s, &decision.Memory{}, &p)
 		w.Index()
 		w.Next.Unneeded, w.Plan.Wake = c.unneeded, time.Time{}
-		Update(w)
+		UpdateSoftTaints(w)
 		got, wake := "", time.Duration(0)
 		for _, a := range w.Plan.Actions {
 			taint, sign, why := a.(decision.SoftTaint), " +", "not needed since "
@@ -74,7 +74,7 @@ func TestUpdate(t *testing.T) {
 			got += fmt.Sprint(sign, taint.Node)
 		}
 		if !w.Plan.Wake.IsZero() {
-			wake = w.Plan.Wake.Sub(now)
+			wake = w.Plan.Wake.Sub(taintedAt)
 		}
 		if got != c.want || wake != c.wake {
 			t.Errorf("%s: %q and again in %s, want %q and %s", name, got, wake, c.want, c.wake)

@@ -1,7 +1,4 @@
-// Package softtaint tells kube-scheduler which nodes may go: Update(round.State).
-//
-// Small and apart: it reads the timers that scaledown keeps, and needs nothing else of that package. Layer 4. It refuses to change what decides whether a node goes, and anything on stale facts.
-package softtaint
+package scaledown
 
 import (
 	"time"
@@ -15,10 +12,10 @@ import (
 // burst that comes and goes within it writes nothing.
 const softTaintAfter = 30 * time.Second
 
-// Update taints the nodes that may go: nodes that have been unneeded, that fewer or cheaper machines replace, or whose pods have had
+// UpdateSoftTaints taints the nodes that may go: nodes that have been unneeded, that fewer or cheaper machines replace, or whose pods have had
 // room on other nodes, for a while, a bounded number of changes in a round, and first of all those that are needed
 // again.
-func Update(w *round.State) {
+func UpdateSoftTaints(w *round.State) {
 	left := w.Policy.MaxBulkSoftTaintCount
 	if left <= 0 || w.Snapshot.Stale != "" {
 		return

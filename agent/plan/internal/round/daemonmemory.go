@@ -1,4 +1,4 @@
-package daemons
+package round
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ const (
 // Remember returns what the next round has to know: of each group and DaemonSet, what the pods
 // request where that is not what the template says, sorted. reached tells that a moment has come.
 // It costs groups times DaemonSets.
-func (e *Shares) Remember(d *fit.Dimensions, now time.Time, reached func(time.Time) bool) (out []decision.DaemonPods) {
+func (e *DaemonShares) Remember(d *fit.Dimensions, now time.Time, reached func(time.Time) bool) (out []decision.DaemonPods) {
 	for g, id := range e.groups {
 		for set := range e.sets {
 			ds, known := &e.sets[set], e.remembered(g, &e.sets[set])

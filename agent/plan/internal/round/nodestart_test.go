@@ -1,4 +1,4 @@
-package nodestart
+package round
 
 import (
 	"reflect"
@@ -12,7 +12,7 @@ import (
 func taint(key, effect string) cluster.Taint { return cluster.Taint{Key: key, Effect: effect} }
 
 // all asks for everything that the templates of these tests promise.
-var all = NeedsOf([]cluster.PodClass{{NodeSelector: map[string]string{"late": "x", "pool": "a"}, Requests: cluster.Resources{EphemeralStorage: 1, Extended: map[string]int64{"gpu": 1}},
+var all = startNeedsOf([]cluster.PodClass{{NodeSelector: map[string]string{"late": "x", "pool": "a"}, Requests: cluster.Resources{EphemeralStorage: 1, Extended: map[string]int64{"gpu": 1}},
 	Volumes: []cluster.Volume{{Driver: "ebs"}}}})
 
 func TestWhatIsPassing(t *testing.T) {
@@ -48,35 +48,35 @@ func TestWhatIsPassing(t *testing.T) {
 	} {
 		n := whole()
 		c.change(&n)
-		got := New(&n, "", &tmpl, all, p)
+		got := newComing(&n, "", &tmpl, all, p)
 		if !reflect.DeepEqual(got.Start, c.want) {
 			t.Errorf("%s: %+v, want %+v", name, got.Start, c.want)
 		}
-		if none := NeedsOf(nil).Of(got.Start); len(none.Labels)+len(none.Resources)+len(none.Drivers) > 0 {
+		if none := startNeedsOf(nil).Of(got.Start); len(none.Labels)+len(none.Resources)+len(none.Drivers) > 0 {
 			t.Errorf("%s: %+v where no pod asks for anything", name, none)
 		}
 		soon := cluster.Node{Name: "n", Labels: got.Shape.Labels, Taints: got.Shape.Taints, OperatorTaints: n.OperatorTaints, Allocatable: got.Allocatable, VolumeLimits: got.VolumeLimits}
-		if left := New(&soon, "", &tmpl, all, p).Start; !left.Empty() {
+		if left := newComing(&soon, "", &tmpl, all, p).Start; !left.Empty() {
 			t.Errorf("%s: what it soon is still differs: %+v", name, left)
 		}
 	}
 	tmpl.Labels[labelInstanceType] = "large"
 	n := whole()
 	n.Labels[labelInstanceType], n.Allocatable.Extended = "small", map[string]int64{"gpu": 2}
-	if got := New(&n, "", &tmpl, all, p).Start; !got.Empty() {
+	if got := newComing(&n, "", &tmpl, all, p).Start; !got.Empty() {
 		t.Errorf("fewer devices on a machine of another type: %+v", got)
 	}
 	tmpl.Unknown = "no launch template"
 	n.Labels, n.Taints = nil, []cluster.Taint{taint("a", "NoSchedule"), taint("node.kubernetes.io/not-ready", "NoSchedule")}
-	if got := New(&n, "", &tmpl, all, p).Start; len(got.Taints) != 1 || len(got.Labels) != 0 {
+	if got := newComing(&n, "", &tmpl, all, p).Start; len(got.Taints) != 1 || len(got.Labels) != 0 {
 		t.Errorf("without a template: %+v, want the taint that Kubernetes takes off", got)
 	}
 }
 
-// Lasting leaves out the taints of a start, and those that the operator names.
+// lastingTaints leaves out the taints of a start, and those that the operator names.
 func TestLasting(t *testing.T) {
 	p := &decision.Policy{StartupTaints: []string{"named"}, StatusTaints: []string{"sick"}}
-	got := Lasting([]cluster.Taint{taint("team", "NoSchedule"), taint("named", "NoSchedule"), taint("sick", "NoSchedule"), taint("node.kubernetes.io/not-ready", "NoSchedule")}, p)
+	got := lastingTaints([]cluster.Taint{taint("team", "NoSchedule"), taint("named", "NoSchedule"), taint("sick", "NoSchedule"), taint("node.kubernetes.io/not-ready", "NoSchedule")}, p)
 	if !reflect.DeepEqual(got, []cluster.Taint{taint("team", "NoSchedule")}) {
 		t.Errorf("%v", got)
 	}
@@ -86,12 +86,12 @@ func TestLasting(t *testing.T) {
 func TestZoneLabelsThatComeLate(t *testing.T) {
 	tmpl := cluster.Template{Zones: []string{"a", "b"}, ZoneLabels: []string{"late"}, Allocatable: cluster.Resources{MilliCPU: 1, Memory: 1, Pods: 1}}
 	n := cluster.Node{Labels: map[string]string{}, Allocatable: tmpl.Allocatable}
-	got := New(&n, "b", &tmpl, all, &decision.Policy{})
+	got := newComing(&n, "b", &tmpl, all, &decision.Policy{})
 	if !reflect.DeepEqual(got.Start.Labels, []string{"late"}) || got.Shape.Labels["late"] != "b" {
 		t.Errorf("%+v, soon %v", got.Start, got.Shape.Labels)
 	}
 	n.Labels["late"] = "b"
-	if got := New(&n, "b", &tmpl, all, &decision.Policy{}); !got.Start.Empty() {
+	if got := newComing(&n, "b", &tmpl, all, &decision.Policy{}); !got.Start.Empty() {
 		t.Errorf("%+v", got.Start)
 	}
 }
@@ -125,7 +125,7 @@ func TestWhatSomePodNeeds(t *testing.T) {
 	} {
 		n := cluster.Node{Labels: map[string]string{labelInstanceType: c.ownType}, Allocatable: cluster.Resources{MilliCPU: 1, Memory: 1, Pods: 1, Extended: map[string]int64{"gpu": c.gpus}}}
 		tmpl.Labels[labelInstanceType] = c.templates
-		if got := New(&n, c.zone, &tmpl, NeedsOf([]cluster.PodClass{c.pod}), &decision.Policy{}).Start; !reflect.DeepEqual(got, c.want) {
+		if got := newComing(&n, c.zone, &tmpl, startNeedsOf([]cluster.PodClass{c.pod}), &decision.Policy{}).Start; !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -147,7 +147,7 @@ func TestWhatItSoonIs(t *testing.T) {
 	} {
 		n := cluster.Node{Name: "n", Allocatable: c.own, Taints: []cluster.Taint{taint("node.kubernetes.io/disk-pressure", "NoSchedule"), taint("team", "NoSchedule")}}
 		tmpl := cluster.Template{Allocatable: promised, Unknown: c.unknown, Taints: n.Taints[1:]}
-		got := New(&n, "", &tmpl, all, &decision.Policy{})
+		got := newComing(&n, "", &tmpl, all, &decision.Policy{})
 		if got.Allocatable.MilliCPU != c.want {
 			t.Errorf("%s: %+v", name, got.Allocatable)
 		}
@@ -159,15 +159,15 @@ func TestWhatItSoonIs(t *testing.T) {
 
 // TestComingIsKept: the comparison is made anew when the zone, the template or what pods ask for has changed, and the words when the end has.
 func TestComingIsKept(t *testing.T) {
-	tmpl, needs := cluster.Template{Labels: map[string]string{"pool": "a"}, Allocatable: cluster.Resources{MilliCPU: 1}}, NeedsOf([]cluster.PodClass{{NodeSelector: map[string]string{"pool": "a"}}})
-	c := New(&cluster.Node{}, "a", &tmpl, needs, &decision.Policy{})
+	tmpl, needs := cluster.Template{Labels: map[string]string{"pool": "a"}, Allocatable: cluster.Resources{MilliCPU: 1}}, startNeedsOf([]cluster.PodClass{{NodeSelector: map[string]string{"pool": "a"}}})
+	c := newComing(&cluster.Node{}, "a", &tmpl, needs, &decision.Policy{})
 	other := tmpl
 	other.Labels = map[string]string{"pool": "a", "more": "x"}
 	for name, x := range map[string]struct{ same, want bool }{
 		"the same":       {c.Of("a", &tmpl, needs), true},
 		"another zone":   {c.Of("b", &tmpl, needs), false},
 		"other labels":   {c.Of("a", &other, needs), false},
-		"other pods ask": {c.Of("a", &tmpl, NeedsOf(nil)), false},
+		"other pods ask": {c.Of("a", &tmpl, startNeedsOf(nil)), false},
 	} {
 		if x.same != x.want {
 			t.Errorf("%s: kept %v", name, x.same)

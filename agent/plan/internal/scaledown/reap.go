@@ -1,7 +1,4 @@
-// Package reap terminates the instances that never became Nodes: Instances(round.State).
-//
-// Layer 4. It refuses to end an instance on old facts, one that may back a Node, and one below the minimum of its group.
-package reap
+package scaledown
 
 import (
 	"fmt"
@@ -14,16 +11,16 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// Instances terminates the instances that never became Nodes: on fresh facts only, none
+// ReapInstances terminates the instances that never became Nodes: on fresh facts only, none
 // that may back a Node, and a bounded number at once. The bound is one for each group and
 // apart from removals, since no pod moves.
-func Instances(w *round.State) {
+func (w *Planner) ReapInstances() {
 	for i := range w.Groups {
 		g := &w.Groups[i]
 		slices.SortFunc(g.Reapable, func(a, b round.Reapable) int { return strings.Compare(string(a.Instance.ID), string(b.Instance.ID)) })
 		most := min(g.CorrectedTarget-g.Min, w.Policy.MaxEmptyAtOnce)
 		for _, d := range g.Reapable {
-			rule, why := keep(w, g, d.Instance)
+			rule, why := w.keepsInstance(g, d.Instance)
 			switch {
 			case rule != "":
 			case g.CorrectedTarget-g.Removing <= g.Min:
@@ -41,20 +38,12 @@ func Instances(w *round.State) {
 	}
 }
 
-// keep says why an instance without a Node must be kept.
-func keep(w *round.State, g *round.Group, in *cluster.Instance) (rule, why string) {
-	switch {
-	case w.Snapshot.Stale != "":
-		return decision.RuleStale, "the cluster's facts may be old: " + w.Snapshot.Stale
-	case !w.Fresh(g):
-		return decision.RuleGroupStale, "the group's facts are old"
-	case w.Unhealthy != "":
-		return decision.RuleUnhealthy, w.Unhealthy
-	case w.Paused(g) != "":
-		return decision.RuleOperator, w.Paused(g)
-	case g.Keeps != "":
-		return decision.RuleKeeps, g.Keeps
-	case g.Busy != "":
+// keepsInstance says why an instance without a Node must be kept.
+func (w *Planner) keepsInstance(g *round.Group, in *cluster.Instance) (rule, why string) {
+	if rule, why := w.DeletionsFrozen(g); rule != "" {
+		return rule, why
+	}
+	if g.Busy != "" {
 		return decision.RuleCloudBusy, g.Busy
 	}
 	if n, ok := w.Identity.Claimed[in.ID]; ok {

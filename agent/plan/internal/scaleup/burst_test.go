@@ -1,4 +1,4 @@
-package burst
+package scaleup
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-var now = time.Date(2026, 1, 5, 8, 0, 5, 0, time.UTC)
+var burstNow = time.Date(2026, 1, 5, 8, 0, 5, 0, time.UTC)
 
 // The classes of the pods of these tests.
 const (
@@ -31,10 +31,10 @@ type burstRound struct {
 	p decision.Policy
 }
 
-func newRound() *burstRound {
-	ordered := now.Add(-2 * time.Second)
+func newBurst() *burstRound {
+	ordered := burstNow.Add(-2 * time.Second)
 	b := &burstRound{}
-	b.s = cluster.Snapshot{Now: now, Groups: []cluster.NodeGroup{{ID: "g", Max: 9, Target: 1, ReadAt: now,
+	b.s = cluster.Snapshot{Now: burstNow, Groups: []cluster.NodeGroup{{ID: "g", Max: 9, Target: 1, ReadAt: burstNow,
 		Instances: []cluster.Instance{{ID: "x:///new", Phase: cluster.PhaseRunning, Member: true, Created: ordered}}}}}
 	for _, name := range classes {
 		b.s.Classes = append(b.s.Classes, cluster.PodClass{Namespace: "default", Labels: map[string]string{"app": name}})
@@ -55,7 +55,7 @@ func newRound() *burstRound {
 func (b *burstRound) pods(class, n int, age time.Duration) []cluster.Pod {
 	for i := range n {
 		key := cluster.PodKey(fmt.Sprintf("default/%s-%d-%d", classes[class], len(b.s.Pods), i))
-		b.s.Pods = append(b.s.Pods, cluster.Pod{Key: key, Class: class, Created: cluster.At(now.Add(-age)), Unschedulable: cluster.At(now)})
+		b.s.Pods = append(b.s.Pods, cluster.Pod{Key: key, Class: class, Created: cluster.At(burstNow.Add(-age)), Unschedulable: cluster.At(burstNow)})
 	}
 	return b.s.Pods[len(b.s.Pods)-n:]
 }
@@ -82,9 +82,9 @@ func (b *burstRound) owned(uid cluster.UID, class, n int, age time.Duration, mis
 
 // joins lets the machine that was ordered become a Node on which later pods run.
 func (b *burstRound) joins(pods int, change func(n *cluster.Node)) {
-	n := &cluster.Node{Name: "new", ProviderID: "x:///new", Created: now.Add(-time.Second), Ready: cluster.StatusTrue, ReadySince: now.Add(-time.Second)}
+	n := &cluster.Node{Name: "new", ProviderID: "x:///new", Created: burstNow.Add(-time.Second), Ready: cluster.StatusTrue, ReadySince: burstNow.Add(-time.Second)}
 	for i := range pods {
-		n.Pods = append(n.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprint("default/bound-", i)), Node: "new", Class: late, Created: cluster.At(now.Add(-time.Second))})
+		n.Pods = append(n.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprint("default/bound-", i)), Node: "new", Class: late, Created: cluster.At(burstNow.Add(-time.Second))})
 	}
 	change(n)
 	b.s.Nodes = append(b.s.Nodes, n)
@@ -99,7 +99,7 @@ func (b *burstRound) hold() (waiting string, until time.Duration) {
 	w.Account()
 	w.Gather()
 	w.Plan.Wake = time.Time{}
-	Hold(w)
+	HoldBurst(w)
 	var held []string
 	for _, k := range w.Demands {
 		if k.DeferralRule != decision.RuleBurst || k.Buys {
@@ -113,15 +113,15 @@ func (b *burstRound) hold() (waiting string, until time.Duration) {
 	}
 	slices.Sort(held)
 	if len(held) > 0 {
-		until = w.Plan.Wake.Sub(now)
+		until = w.Plan.Wake.Sub(burstNow)
 	}
 	return strings.Join(held, " "), until
 }
 
 func same(*cluster.Node) {}
 
-// TestHold: which pods wait for the rest of a burst, and until when.
-func TestHold(t *testing.T) {
+// TestHoldBurst: which pods wait for the rest of a burst, and until when.
+func TestHoldBurst(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(b *burstRound)
 		want   string
@@ -135,8 +135,8 @@ func TestHold(t *testing.T) {
 		"no more come":                 {func(b *burstRound) { b.pods(late, 12, quiet) }, "", 0},
 		"some have waited long":        {func(b *burstRound) { b.pods(late, 10, quiet); b.pods(late, 9, 0) }, "", 0},
 		"nothing was ordered":          {func(b *burstRound) { b.pods(late, 12, 0); b.m.BurstOrdered = time.Time{} }, "", 0},
-		"the order is too long ago":    {func(b *burstRound) { b.pods(late, 12, 0); b.m.BurstOrdered = now.Add(-b.p.BurstHold) }, "", 0},
-		"at most so long from it":      {func(b *burstRound) { b.pods(late, 12, 0); b.m.BurstOrdered = now.Add(time.Second - b.p.BurstHold) }, "late", time.Second},
+		"the order is too long ago":    {func(b *burstRound) { b.pods(late, 12, 0); b.m.BurstOrdered = burstNow.Add(-b.p.BurstHold) }, "", 0},
+		"at most so long from it":      {func(b *burstRound) { b.pods(late, 12, 0); b.m.BurstOrdered = burstNow.Add(time.Second - b.p.BurstHold) }, "late", time.Second},
 		"headroom waits, too":          {func(b *burstRound) { b.pods(late, 10, 0); b.p.Headroom = []cluster.Headroom{{Name: "spare", Count: 1}} }, "late spare", quiet},
 		"headroom waits for nothing":   {func(b *burstRound) { b.p.Headroom = []cluster.Headroom{{Name: "spare", Count: 1}} }, "", 0},
 		"pods below the cutoff":        {func(b *burstRound) { b.pods(late, 1, 0); b.pods(expendable, 12, 0) }, "", 0},
@@ -158,7 +158,7 @@ func TestHold(t *testing.T) {
 			b.pods(other, 10, 0)
 		}, "other", quiet},
 	} {
-		b := newRound()
+		b := newBurst()
 		c.change(b)
 		if got, until := b.hold(); got != c.want || until != c.until {
 			t.Errorf("%s: %q waits for %s, want %q for %s", name, got, until, c.want, c.until)
@@ -179,7 +179,9 @@ func reservedMissing(pods, counted int) func(b *burstRound) {
 func TestOvertaken(t *testing.T) {
 	const waits = "early"
 	leaves := func(n *cluster.Node) { n.Deleting = true }
-	old := func(n *cluster.Node) { n.Name, n.ProviderID, n.ReadySince = "old", "x:///old", now.Add(-time.Hour) }
+	old := func(n *cluster.Node) {
+		n.Name, n.ProviderID, n.ReadySince = "old", "x:///old", burstNow.Add(-time.Hour)
+	}
 	group := func(b *burstRound) *cluster.NodeGroup { return &b.s.Groups[0] }
 	for name, c := range map[string]struct {
 		change func(b *burstRound)
@@ -192,14 +194,14 @@ func TestOvertaken(t *testing.T) {
 		"no machine is a Node yet": {func(b *burstRound) { b.pods(late, 10, 0) }, "late"},
 		"no pod lost its room":     {func(b *burstRound) { b.joins(10, same); b.s.Pods = nil; b.pods(late, 1, 0) }, ""},
 		"they came long ago": {func(b *burstRound) {
-			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(now.Add(-quiet)) }))
+			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(burstNow.Add(-quiet)) }))
 		}, ""},
 		"they are older": {func(b *burstRound) {
 			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(b.m.BurstOrdered.Add(-time.Second)) }))
 		}, ""},
-		"they are older than an order of just now": {func(b *burstRound) {
-			b.m.BurstOrdered = now.Add(-time.Second)
-			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(now.Add(-2 * time.Second)) }))
+		"they are older than an order of just burstNow": {func(b *burstRound) {
+			b.m.BurstOrdered = burstNow.Add(-time.Second)
+			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(burstNow.Add(-2 * time.Second)) }))
 		}, ""},
 		"later pods of the class it counted on": {func(b *burstRound) { b.joins(10, changePods(func(p *cluster.Pod) { p.Class = early })) }, waits},
 		"their stamp is the order's second": {func(b *burstRound) {
@@ -229,7 +231,7 @@ func TestOvertaken(t *testing.T) {
 			b.joins(10, same)
 			b.joins(0, func(n *cluster.Node) { old(n); n.Deleting = true })
 			group(b).Instances = append(group(b).Instances, cluster.Instance{ID: "x:///old", Phase: cluster.PhaseRunning, Member: true})
-			b.m.Resized["g"] = decision.Resized{To: 2, At: now}
+			b.m.Resized["g"] = decision.Resized{To: 2, At: burstNow}
 		}, waits},
 		"a node of no group joins": {func(b *burstRound) {
 			b.joins(10, same)
@@ -238,14 +240,14 @@ func TestOvertaken(t *testing.T) {
 		"a machine of another group joins": {func(b *burstRound) {
 			b.joins(10, same)
 			b.joins(12, func(n *cluster.Node) { n.Name, n.ProviderID = "h", "x:///h" })
-			b.s.Groups = append(b.s.Groups, cluster.NodeGroup{ID: "h", Max: 9, Target: 1, ReadAt: now, Instances: []cluster.Instance{{ID: "x:///h", Phase: cluster.PhaseRunning, Member: true}}})
+			b.s.Groups = append(b.s.Groups, cluster.NodeGroup{ID: "h", Max: 9, Target: 1, ReadAt: burstNow, Instances: []cluster.Instance{{ID: "x:///h", Phase: cluster.PhaseRunning, Member: true}}})
 		}, waits},
 		"a group that is gone was counted on": {func(b *burstRound) {
 			b.joins(10, same)
 			b.m.Reservations = append(b.m.Reservations, decision.Reservation{Group: "gone", Pods: []cluster.PodKey{"default/any"}})
 		}, ""},
 	} {
-		b := newRound()
+		b := newBurst()
 		c.change(b)
 		if got, _ := b.hold(); got != c.want {
 			t.Errorf("%s: %q waits, want %q", name, got, c.want)
@@ -269,13 +271,13 @@ func starting(n *cluster.Node) {
 
 // second adds a machine that is coming; so many were ordered.
 func second(b *burstRound, ordered int) {
-	b.s.Groups[0].Instances = append(b.s.Groups[0].Instances, cluster.Instance{ID: "x:///second", Phase: cluster.PhaseRunning, Member: true, Created: now})
-	b.m.Resized["g"] = decision.Resized{To: ordered, At: now}
+	b.s.Groups[0].Instances = append(b.s.Groups[0].Instances, cluster.Instance{ID: "x:///second", Phase: cluster.PhaseRunning, Member: true, Created: burstNow})
+	b.m.Resized["g"] = decision.Resized{To: ordered, At: burstNow}
 }
 
 // TestRemember: which moment counts as the order of a burst in the next round.
 func TestRemember(t *testing.T) {
-	before := newRound().m.BurstOrdered
+	before := newBurst().m.BurstOrdered
 	ten := make([]cluster.PodKey, 10)
 	for name, c := range map[string]struct {
 		action decision.Action
@@ -284,24 +286,24 @@ func TestRemember(t *testing.T) {
 	}{
 		"no order":                   {nil, func(*burstRound) {}, before},
 		"no order, and none before":  {nil, func(b *burstRound) { b.m.BurstOrdered = time.Time{} }, time.Time{}},
-		"the last one is over":       {nil, func(b *burstRound) { b.m.BurstOrdered = now.Add(-b.p.BurstHold) }, time.Time{}},
-		"for ten pods":               {decision.Grow{Pods: ten}, func(*burstRound) {}, now},
+		"the last one is over":       {nil, func(b *burstRound) { b.m.BurstOrdered = burstNow.Add(-b.p.BurstHold) }, time.Time{}},
+		"for ten pods":               {decision.Grow{Pods: ten}, func(*burstRound) {}, burstNow},
 		"for nine pods":              {decision.Grow{Pods: ten[1:]}, func(*burstRound) {}, before},
-		"for pods that are not made": {decision.Grow{Pods: ten[1:], Expected: 1}, func(*burstRound) {}, now},
+		"for pods that are not made": {decision.Grow{Pods: ten[1:], Expected: 1}, func(*burstRound) {}, burstNow},
 		"another action":             {decision.Terminate{}, func(*burstRound) {}, before},
 		"later pods wait":            {decision.Grow{Pods: ten}, func(b *burstRound) { b.pods(late, 10, 0) }, before},
 		"bursts hold nothing":        {decision.Grow{Pods: ten}, func(b *burstRound) { b.p.BurstHold = 0 }, time.Time{}},
 	} {
-		b := newRound()
+		b := newBurst()
 		c.change(b)
 		w := round.New(new(round.Cache), &b.s, &b.m, &b.p)
 		w.Index()
 		w.Gather()
-		Hold(w)
+		HoldBurst(w)
 		if c.action != nil {
 			w.Act(c.action)
 		}
-		if Remember(w); !w.Next.BurstOrdered.Equal(c.want) {
+		if RememberBurst(w); !w.Next.BurstOrdered.Equal(c.want) {
 			t.Errorf("%s: %s, want %s", name, w.Next.BurstOrdered, c.want)
 		}
 	}

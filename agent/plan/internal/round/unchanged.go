@@ -1,8 +1,4 @@
-// Package unchanged tells that values have not changed, so that a round costs what changed and
-// not what exists.
-//
-// The package refuses to say how two values differ.
-package unchanged
+package round
 
 import (
 	"reflect"

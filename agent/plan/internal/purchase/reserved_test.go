@@ -1,4 +1,4 @@
-package contents
+package purchase
 
 import (
 	"fmt"
@@ -82,14 +82,14 @@ func TestOf(t *testing.T) {
 		w.Index()
 		w.Account()
 		w.Gather()
-		if got := show(w, Of(w)); got != c.want {
+		if got := show(w, contentsOf(w)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 }
 
 // show writes contents as " g1[0x2 1x1]n2": two pods of class 0 and one of class 1 on the first machine of group g, which is node n2.
-func show(w *round.State, list []Content) string {
+func show(w *round.State, list []content) string {
 	out := ""
 	for _, c := range list {
 		out += fmt.Sprintf(" %s%d[", w.Groups[c.Group].ID, c.Machine)

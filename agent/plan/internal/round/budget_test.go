@@ -1,13 +1,13 @@
-package budget
+package round
 
 import "testing"
 
 // TestParts: every part has a name and a budget, and is counted and told of apart from the others.
 func TestParts(t *testing.T) {
-	if len(Parts()) != int(count) {
-		t.Fatalf("%d parts, want %d", len(Parts()), count)
+	if len(Parts()) != int(partCount) {
+		t.Fatalf("%d parts, want %d", len(Parts()), partCount)
 	}
-	var spent Spent
+	var spent StepsSpent
 	names := map[string]bool{}
 	for i, p := range Parts() {
 		spent.Add(p, i+1)

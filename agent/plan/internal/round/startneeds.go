@@ -1,4 +1,4 @@
-package nodestart
+package round
 
 import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -6,14 +6,14 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
-// Needs are the labels, resources and volume drivers that some pod of the cluster asks for. A label that no pod asks for may never
+// startNeeds are the labels, resources and volume drivers that some pod of the cluster asks for. A label that no pod asks for may never
 // come (a template promises the zone of a CSI driver that the cluster does not have), and no pod waits
 // for it.
-type Needs struct{ labels, resources, drivers map[string]bool }
+type startNeeds struct{ labels, resources, drivers map[string]bool }
 
-// NeedsOf costs the terms of the classes.
-func NeedsOf(classes []cluster.PodClass) *Needs {
-	x := &Needs{map[string]bool{}, map[string]bool{}, map[string]bool{}}
+// startNeedsOf costs the terms of the classes.
+func startNeedsOf(classes []cluster.PodClass) *startNeeds {
+	x := &startNeeds{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	for i := range classes {
 		c := &classes[i]
 		for key := range c.NodeSelector {
@@ -38,20 +38,20 @@ func NeedsOf(classes []cluster.PodClass) *Needs {
 	return x
 }
 
-func (x *Needs) terms(terms []cluster.NodeTerm) {
+func (x *startNeeds) terms(terms []cluster.NodeTerm) {
 	for i := range terms {
 		x.requirements(terms[i].Labels)
 	}
 }
 
-func (x *Needs) requirements(list []cluster.Requirement) {
+func (x *startNeeds) requirements(list []cluster.Requirement) {
 	for i := range list {
 		x.labels[list[i].Key] = true
 	}
 }
 
 // Of is the part of a start that some pod can wait for.
-func (x *Needs) Of(s decision.Start) decision.Start {
+func (x *startNeeds) Of(s decision.Start) decision.Start {
 	s.Labels, s.Drivers = needed(s.Labels, x.labels), needed(s.Drivers, x.drivers)
 	all := s.Resources
 	s.Resources = nil
