@@ -272,8 +272,7 @@ func (c Correction) withStartingSizes(t *cluster.Template, ready bool, starting 
 func settled(n *cluster.Node, now time.Time) bool { return now.Sub(n.ReadySince) >= settleTime }
 
 // advice says which promises of the template the nodes do not keep, and the remedy;
-// empty without any. The zone's labels of CSI drivers are the provider's promise: a cluster
-// without the driver lacks nothing.
+// empty without any.
 func (c Correction) advice(promised *cluster.Template) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(promised.Allocatable.Extended)) {
@@ -283,7 +282,7 @@ func (c Correction) advice(promised *cluster.Template) string {
 		}
 	}
 	for _, k := range c.MissingLabels {
-		if v, ok := promised.Labels[k]; ok && !slices.Contains(promised.ZoneLabels, k) {
+		if v, ok := promised.Labels[k]; ok && !driverLabel(k) {
 			out = append(out, fmt.Sprintf("its template promises the label %s=%s and its nodes do not have it: add it to their user data (userdata render --label) or remove the tag", k, v))
 		}
 	}
@@ -291,6 +290,12 @@ func (c Correction) advice(promised *cluster.Template) string {
 		out = append(out, fmt.Sprintf("its nodes register with the taint %s=%s:%s and no tag says so: add the tag k8s.io/cluster-autoscaler/node-template/taint/%s=%s:%s", t.Key, t.Value, t.Effect, t.Key, t.Value, t.Effect))
 	}
 	return strings.Join(out, "; ")
+}
+
+// driverLabel tells a label that only a CSI driver sets: a provider promises it by itself, and a
+// cluster without the driver lacks nothing.
+func driverLabel(key string) bool {
+	return strings.HasPrefix(key, "topology.") && !strings.HasPrefix(key, "topology.kubernetes.io/")
 }
 
 // apply corrects a template. Maps and slices of the template are shared with the

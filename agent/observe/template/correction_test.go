@@ -105,6 +105,12 @@ func TestCorrectionOfLabels(t *testing.T) {
 	if !strings.Contains(c.advice, "pool=batch") || !strings.Contains(c.advice, "--label") {
 		t.Errorf("the advice is %q", c.advice)
 	}
+	c.labels["topology.ebs.csi.aws.com/zone"], c.labels["topology.kubernetes.io/zone"] = "a", "a"
+	if c.template(); strings.Contains(c.advice, "ebs") || !strings.Contains(c.advice, "kubernetes.io/zone") {
+		t.Errorf("the advice is %q: no cluster has to have the EBS CSI driver", c.advice)
+	}
+	delete(c.labels, "topology.kubernetes.io/zone")
+	delete(c.labels, "topology.ebs.csi.aws.com/zone")
 	c.node.Labels = map[string]string{"pool": "batch", "tier": "web"} // a controller was late
 	if got := c.template().Labels; len(got) != 2 {
 		t.Errorf("labels %v, want both", got)
