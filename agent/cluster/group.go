@@ -191,12 +191,20 @@ type Instance struct {
 	// Protected tells that the cloud is told not to pick it for its own scale-in.
 	Protected bool     `json:"protected,omitempty"`
 	Failure   *Failure `json:"failure,omitempty"`
-	// Source is what the instance was started from; nil: the provider does not tell it.
-	Source Spec `json:"source,omitempty"`
+	// Source is what the instance was started from; nil: the provider does not tell it. Origin names it to the cloud.
+	Source Spec   `json:"source,omitempty"`
+	Origin Origin `json:"origin,omitzero"`
 	// Interruption tells that the cloud ends the machine of its own accord and drains
 	// nothing; its Phase is PhaseDeleting then. nil: it does not, or whoever does drains
 	// the node (Cluster API), or it is not known.
 	Interruption *Interruption `json:"interruption,omitempty"`
+}
+
+// Origin names what an instance was started from to the cloud: the ID of a launch template and its version. The zero value: the
+// cloud has no name for it, or does not tell it.
+type Origin struct {
+	Template string `json:"template"`
+	Version  string `json:"version"`
 }
 
 // Interruption is the cloud's notice that it ends a machine (EC2: "Spot Instance

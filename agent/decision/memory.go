@@ -69,6 +69,8 @@ type SourceFacts struct {
 	Source string          `json:"source"`          // its digest
 	Proven time.Time       `json:"proven,omitzero"` // when a machine of it had proven it
 	Ended  time.Time       `json:"ended,omitzero"`  // since when no machine of another source is left
+	// Former is what most machines of other sources were started from.
+	Former cluster.Origin `json:"former,omitzero"`
 	// Missed are the last machines of it that did not join or did not become Ready, with none that did after them; MissedAt is
 	// when the last of them was late.
 	Missed   []cluster.InstanceID `json:"missed,omitempty"`

@@ -41,7 +41,7 @@ type RolloutRow struct {
 // RolloutStates are the states of a rollout: the first row whose evidence holds is that of a group. Rounds, the command rollout status, the
 // metrics and the manual have them from here.
 var RolloutStates = []RolloutRow{
-	{EvidenceFails, RolloutHalted, RuleHalted, "no node goes for the rollout, and what has begun is taken back; machines of the source are drained where their pods have room, others stay; the group grows only where no other helps", "another source, `rollout resume`, or the machine that failed is well again"},
+	{EvidenceFails, RolloutHalted, RuleHalted, "no node goes for the rollout, and what has begun is taken back; machines of the source are drained where their pods have room, others stay; the group grows only where no other helps", "another source (`rollout back`), `rollout resume`, or the machine that failed is well again"},
 	{EvidencePaused, RolloutPaused, RuleRolloutHeld, "no node goes because it is drifted or expired, and what has begun is taken back", "`rollout resume`"},
 	{EvidenceNothing, RolloutDone, "", "machines of the source are looked at for an hour more", "another source"},
 	{EvidenceElsewhere, RolloutWaiting, RuleElsewhere, "no node goes because it is drifted or expired", "the other one has ended"},
@@ -77,6 +77,8 @@ type Rollout struct {
 	Oldest time.Time `json:"oldest,omitzero"`
 	// Sources are what the machines were started from, the present source first. They are filled in where somebody asks.
 	Sources []RolloutSource `json:"sources,omitempty"`
+	// Former is what most machines of other sources were started from when there were some last, within the last hour.
+	Former cluster.Origin `json:"former,omitzero"`
 }
 
 // RolloutSource counts the machines of a group that were started from one source.
@@ -84,6 +86,9 @@ type RolloutSource struct {
 	Source   string `json:"source"` // cluster.Spec.Digest; empty: it is not told
 	Machines int    `json:"machines"`
 	Present  bool   `json:"present,omitempty"` // it is what the group starts now
+	// Origin names it to the cloud, where the cloud has a name for it. Differences are what the group starts now otherwise.
+	Origin      cluster.Origin       `json:"origin,omitzero"`
+	Differences []cluster.Difference `json:"differences,omitempty"`
 }
 
 // Rollouts is a list of rollouts at a moment.

@@ -39,7 +39,7 @@ func rolloutOf(s *cluster.Snapshot, g *cluster.NodeGroup, p decision.Plan) decis
 	if len(g.Template.Source) > 0 {
 		out.Source = g.Template.Source.Digest()
 	}
-	machines, by := 0, map[string]int{}
+	machines, by, example := 0, map[string]int{}, map[string]*cluster.Instance{}
 	for i := range g.Instances {
 		if in := &g.Instances[i]; in.Member {
 			machines++
@@ -51,6 +51,7 @@ func rolloutOf(s *cluster.Snapshot, g *cluster.NodeGroup, p decision.Plan) decis
 				digest = out.Source // a property that is told of one alone is no difference
 			}
 			by[digest]++
+			example[digest] = in
 		}
 	}
 	if out.By[cluster.ReasonDrifted] == 0 && out.Replaced == 0 && out.Source != "" {
@@ -58,7 +59,12 @@ func rolloutOf(s *cluster.Snapshot, g *cluster.NodeGroup, p decision.Plan) decis
 	}
 	out.Machines = machines
 	for _, digest := range slices.Sorted(maps.Keys(by)) {
-		out.Sources = append(out.Sources, decision.RolloutSource{Source: digest, Machines: by[digest], Present: digest != "" && digest == out.Source})
+		in, present := example[digest], digest != "" && digest == out.Source
+		source := decision.RolloutSource{Source: digest, Machines: by[digest], Present: present, Origin: in.Origin}
+		if !present {
+			source.Differences = in.Source.Differences(g.Template.Source)
+		}
+		out.Sources = append(out.Sources, source)
 	}
 	slices.SortStableFunc(out.Sources, func(a, b decision.RolloutSource) int {
 		switch {

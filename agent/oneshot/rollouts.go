@@ -9,12 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/clients"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/election/rollouts"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 )
 
 // Rollouts looks at the cluster and the cloud once, as Plan does, and tells how the rollout of one group stands; an empty
@@ -39,6 +41,26 @@ func OrderRollout(ctx context.Context, cfg config.Config, change func(cluster.Ro
 		return err
 	}
 	return rollouts.Order(ctx, client, cfg.Lease, change)
+}
+
+// Started is what became of StartFrom.
+type Started struct {
+	Command string // does the same with other credentials
+	Changed bool
+	Refused error // the agent may not; nil: it may
+}
+
+// StartFrom makes a group start its next machines from an origin, unless dry.
+func StartFrom(ctx context.Context, cfg config.Config, group cluster.GroupID, o cluster.Origin, dry bool) (out Started, err error) {
+	s, err := clients.Starter(ctx, cfg)
+	if err != nil {
+		return out, err
+	}
+	out.Command, out.Changed, err = s.StartFrom(ctx, group, o, dry)
+	if provider.KindOf(err) == provider.Denied && out.Command != "" {
+		out.Refused, err = err, nil
+	}
+	return out, err
 }
 
 // ReplaceNode asks for the replacement of a node, or takes the wish back; changed tells that it was not so before.

@@ -38,7 +38,7 @@ func TestAgentStates(t *testing.T) {
 		"panics":                {http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), "no agent answers on "},
 	} {
 		socket := socketWith(t, c.agent)
-		for _, line := range []string{"status", "explain pod a/b", "explain csr c", "nodes", "nodes --group w", "rollout status", "rollout pause w", "rollout resume w", "rollout start w", "reload"} {
+		for _, line := range []string{"status", "explain pod a/b", "explain csr c", "nodes", "nodes --group w", "rollout status", "rollout pause w", "rollout resume w", "rollout start w", "rollout back w", "reload"} {
 			var out, errout bytes.Buffer
 			code := execute(t.Context(), append(strings.Fields(line), "--socket", socket), &out, &errout)
 			if said := errout.String(); code != exitFailed || !strings.Contains(said, c.want) || strings.Count(said, "\n") != 1 || out.Len() > 0 {
@@ -53,12 +53,27 @@ func TestAgentStates(t *testing.T) {
 func TestOrderForAnotherGroup(t *testing.T) {
 	for _, answer := range []string{`{"rollouts": []}`, `{"rollouts": [{"group": "a"}]}`, `{"rollouts": [{"group": "a"}, {"group": "w"}]}`, `{}`} {
 		socket := socketWith(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
-		for _, order := range []string{"pause", "resume", "start"} {
+		for _, order := range []string{"pause", "resume", "start", "back"} {
 			var out, errout bytes.Buffer
 			code := execute(t.Context(), []string{"rollout", order, "w", "--socket", socket}, &out, &errout)
 			if code != exitFailed || errout.String() != "autoscaler-agent: rollout: there is no node group w\n" {
 				t.Errorf("%s: %s: code %d, %s", answer, order, code, errout.String())
 			}
+		}
+	}
+}
+
+// TestNoWayBack: rollout back asks no cloud where the agent knows no former source, or the cloud has no name for it.
+func TestNoWayBack(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"group": "w"}`: "the provider of group w does not tell what its machines are started from",
+		`{"group": "w", "source": "b", "sources": [{"source": "b", "machines": 3, "present": true}, {"source": "", "machines": 2}]}`:                                                                                                                            "no machine of group w is of another source than the present one",
+		`{"group": "w", "source": "b", "sources": [{"source": "b", "machines": 1, "present": true}, {"source": "a", "machines": 3, "differences": [{"property": "flavor", "is": "m1", "wanted": "m2"}, {"property": "image", "is": "old", "wanted": "new"}]}]}`: "as it was: flavor: m1 (now m2); image: old (now new)",
+	} {
+		socket := socketWith(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"rollouts": [%s]}`, answer) }))
+		var out, errout bytes.Buffer
+		if code := execute(t.Context(), []string{"rollout", "back", "w", "--socket", socket}, &out, &errout); code != exitFailed || !strings.Contains(errout.String(), want) || out.Len() > 0 {
+			t.Errorf("%s: code %d, %q, %q", answer, code, out.String(), errout.String())
 		}
 	}
 }

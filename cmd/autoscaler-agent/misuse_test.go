@@ -136,7 +136,7 @@ var mistakes = []struct {
 const mutuallyExclusive = "cobra_annotation_mutually_exclusive"
 
 // arguments are right ones, for the commands that want some.
-var arguments = map[string][]string{"explain": {"pod", "a/b"}, "replay": {"x"}, "revoke": {"asa003"}, "lint": {"x"}, "completion": {"bash"}, "restore": {"n"}, "replace": {"n"}, "start": {"w"}, "pause": {"w"}, "resume": {"w"}}
+var arguments = map[string][]string{"explain": {"pod", "a/b"}, "replay": {"x"}, "revoke": {"asa003"}, "lint": {"x"}, "completion": {"bash"}, "restore": {"n"}, "replace": {"n"}, "start": {"w"}, "pause": {"w"}, "resume": {"w"}, "back": {"w"}}
 
 // given is a flag with a value that its type takes.
 func given(c *cobra.Command, name string) string {

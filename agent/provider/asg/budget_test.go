@@ -227,6 +227,10 @@ func (f *fleet) GetInstanceTypesFromInstanceRequirements(context.Context, *ec2.G
 	panic("no group has requirements")
 }
 
+func (f *fleet) UpdateAutoScalingGroup(context.Context, *autoscaling.UpdateAutoScalingGroupInput, ...func(*autoscaling.Options)) (*autoscaling.UpdateAutoScalingGroupOutput, error) {
+	panic("no round changes what a group starts")
+}
+
 func (f *fleet) SetDesiredCapacity(context.Context, *autoscaling.SetDesiredCapacityInput, ...func(*autoscaling.Options)) (*autoscaling.SetDesiredCapacityOutput, error) {
 	panic("a read writes")
 }

@@ -31,6 +31,7 @@ type script struct {
 	fail       map[string]error // by action
 	terminated []string
 	desired    []int32
+	updated    *autoscaling.UpdateAutoScalingGroupInput
 	matched    *ec2.GetInstanceTypesFromInstanceRequirementsInput
 	calls      []string
 	refresh    asgtypes.InstanceRefreshStatus // of the newest instance refresh; empty: there was none
@@ -49,6 +50,14 @@ func (s *script) DescribeAutoScalingGroups(context.Context, *autoscaling.Describ
 func (s *script) DescribeScalingActivities(context.Context, *autoscaling.DescribeScalingActivitiesInput, ...func(*autoscaling.Options)) (*autoscaling.DescribeScalingActivitiesOutput, error) {
 	return &autoscaling.DescribeScalingActivitiesOutput{}, s.fail[awsapi.ActionDescribeActivities]
 }
+func (s *script) UpdateAutoScalingGroup(_ context.Context, in *autoscaling.UpdateAutoScalingGroupInput, _ ...func(*autoscaling.Options)) (*autoscaling.UpdateAutoScalingGroupOutput, error) {
+	if err := s.did(awsapi.ActionUpdateGroup); err != nil {
+		return nil, err
+	}
+	s.updated = in
+	return &autoscaling.UpdateAutoScalingGroupOutput{}, nil
+}
+
 func (s *script) SetDesiredCapacity(_ context.Context, in *autoscaling.SetDesiredCapacityInput, _ ...func(*autoscaling.Options)) (*autoscaling.SetDesiredCapacityOutput, error) {
 	s.desired = append(s.desired, *in.DesiredCapacity)
 	return &autoscaling.SetDesiredCapacityOutput{}, s.did(awsapi.ActionSetDesired)

@@ -35,6 +35,7 @@ func (p *Provider) startedFrom(readings []*reading, whole bool) {
 	used := map[origin]cluster.Spec{}
 	for _, r := range readings {
 		members := make(map[string]cluster.Spec, len(r.source.Instances))
+		origins := make(map[string]cluster.Origin, len(r.source.Instances))
 		for i := range r.source.Instances {
 			m := &r.source.Instances[i]
 			contents := p.templates.Started(m.LaunchTemplate)
@@ -46,10 +47,11 @@ func (p *Provider) startedFrom(readings []*reading, whole bool) {
 				}
 			}
 			used[o], members[aws.ToString(m.InstanceId)] = spec, spec
+			origins[aws.ToString(m.InstanceId)] = cluster.Origin{Template: o.launchTemplate, Version: o.version}
 		}
 		for i := range r.group.Instances {
 			in := &r.group.Instances[i]
-			in.Source = members[in.ID.Last()]
+			in.Source, in.Origin = members[in.ID.Last()], origins[in.ID.Last()]
 		}
 	}
 	if whole || p.sources.byOrigin == nil {

@@ -1,7 +1,8 @@
 // Package rollout has the commands by which operators look at rollouts of node groups and give orders to them (rollout status, pause,
-// resume, start), and ask for the replacement of one node (node replace).
+// resume, start, back), and ask for the replacement of one node (node replace).
 //
-// It refuses to replace a machine: an order is written where each leader reads it, and the agent acts by its own rules.
+// It refuses to replace a machine: an order is written where each leader reads it, and the agent acts by its own rules. Only rollout
+// back changes something in the cloud: what a group starts, by the word of a person.
 package rollout
 
 import (
@@ -54,7 +55,7 @@ each agent that leads, and outlives restarts. Any machine with an agent can give
   autoscaler-agent rollout pause workers --reason "the new image is looked at"
   autoscaler-agent rollout resume workers`,
 	})
-	c.AddCommand(statusCommand(sh), pauseCommand(sh), resumeCommand(sh), startCommand(sh))
+	c.AddCommand(statusCommand(sh), pauseCommand(sh), resumeCommand(sh), startCommand(sh), backCommand(sh))
 	return c
 }
 

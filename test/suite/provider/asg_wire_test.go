@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	asgtypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
@@ -279,5 +283,40 @@ func TestASGOnAnInstance(t *testing.T) {
 	}
 	if got := groups(t, p); len(got) != 2 {
 		t.Errorf("%d groups", len(got))
+	}
+}
+
+// TestASGStartFrom: a group with a mixed instances policy is told to start an earlier version; its distribution and its types stay, and
+// machines say what they were started from.
+func TestASGStartFrom(t *testing.T) {
+	w := newWorld(t)
+	p := w.connect(t, byTag)
+	started := groups(t, p)[providertest.Workers].Instances[0].Origin
+	if started.Version != "1" || !strings.HasPrefix(started.Template, "lt-") {
+		t.Fatalf("a machine was started from %+v", started)
+	}
+	w.PutLaunchTemplate(aws.LaunchTemplate{Name: "worker", InstanceType: "m5.large"})
+	_, err := w.admin.UpdateAutoScalingGroup(t.Context(), &autoscaling.UpdateAutoScalingGroupInput{AutoScalingGroupName: sdk.String(string(providertest.Workers)),
+		MixedInstancesPolicy: &asgtypes.MixedInstancesPolicy{
+			LaunchTemplate: &asgtypes.LaunchTemplate{
+				LaunchTemplateSpecification: &asgtypes.LaunchTemplateSpecification{LaunchTemplateName: sdk.String("worker"), Version: sdk.String("$Latest")},
+				Overrides:                   []asgtypes.LaunchTemplateOverrides{{InstanceType: sdk.String("m5.large")}, {InstanceType: sdk.String("m5.xlarge")}}},
+			InstancesDistribution: &asgtypes.InstancesDistribution{OnDemandPercentageAboveBaseCapacity: sdk.Int32(100)}}})
+	must(t, err)
+	command, changed, err := p.StartFrom(ctx, providertest.Workers, started, false)
+	if err != nil || !changed || !strings.Contains(command, `"Version":"1"`) {
+		t.Fatalf("%v, changed %v: %s", err, changed, command)
+	}
+	answer, err := w.admin.DescribeAutoScalingGroups(t.Context(), &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{string(providertest.Workers)}})
+	must(t, err)
+	policy := answer.AutoScalingGroups[0].MixedInstancesPolicy
+	if s := policy.LaunchTemplate.LaunchTemplateSpecification; sdk.ToString(s.Version) != "1" || len(policy.LaunchTemplate.Overrides) != 2 || sdk.ToInt32(policy.InstancesDistribution.OnDemandPercentageAboveBaseCapacity) != 100 {
+		t.Errorf("the policy is %+v of version %s", policy, sdk.ToString(s.Version))
+	}
+	if _, changed, err := p.StartFrom(ctx, providertest.Workers, started, false); err != nil || changed {
+		t.Errorf("again: %v, changed %v", err, changed)
+	}
+	if _, _, err := p.StartFrom(ctx, "foreign", started, false); provider.KindOf(err) != provider.NotFound {
+		t.Errorf("a group that is not ours: %v", err)
 	}
 }

@@ -150,12 +150,24 @@ func (r *Round) recall(x *rollout, g int) (old []int) {
 	}
 	switch f := &x.facts; {
 	case len(old) > 0:
-		x.under, f.Ended = true, time.Time{}
+		x.under, f.Ended, f.Former = true, time.Time{}, r.originOf(old)
 	case known || x.halt.Why != "":
 		f.Ended = cmp.Or(f.Ended, r.Now)
 		x.under = x.halt.Why != "" || !r.Reached(f.Ended.Add(watchFor))
 	}
 	return old
+}
+
+// originOf is what most of some nodes were started from.
+func (r *Round) originOf(nodes []int) (most cluster.Origin) {
+	count := map[cluster.Origin]int{}
+	for _, i := range nodes {
+		o := r.Nodes[i].Instance.Origin
+		if count[o]++; count[o] > count[most] {
+			most = o
+		}
+	}
+	return most
 }
 
 // verdict halts the rollout where a machine of the source shows that it should be, ends a halt of which the evidence is gone, and

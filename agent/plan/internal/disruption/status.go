@@ -68,6 +68,9 @@ func (r *Round) tell(i int) decision.Rollout {
 	g, own := &r.Groups[i], &r.groups[i]
 	x := own.rollout
 	out := decision.Rollout{Group: g.ID, Source: x.digest}
+	if x.under {
+		out.Former = x.facts.Former
+	}
 	for k := range g.Instances {
 		if g.Instances[k].Member {
 			out.Machines++

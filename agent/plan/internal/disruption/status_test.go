@@ -136,3 +136,28 @@ func TestTakenBack(t *testing.T) {
 		}
 	}
 }
+
+// TestFormer: what most machines were started from before is known until the source is judged no more, also when none of them is left.
+func TestFormer(t *testing.T) {
+	w := drifted(3)
+	for i, version := range []string{"6", "7", "7"} {
+		w.g().Instances[i].Origin = cluster.Origin{Template: "lt-1", Version: version}
+	}
+	x := w.join(w.g(), "x", time.Minute, "new")
+	w.g().Instances[3].Origin = cluster.Origin{Template: "lt-1", Version: "8"}
+	for _, after := range []time.Duration{0, time.Minute, 50 * time.Minute, 11 * time.Minute} {
+		w.s.Now = w.s.Now.Add(after)
+		w.g().ReadAt = w.s.Now
+		d := w.begin()
+		d.Tell()
+		want := cluster.Origin{Template: "lt-1", Version: "7"}
+		if after == 11*time.Minute {
+			want = cluster.Origin{}
+		}
+		if got := d.Plan.Rollouts[0].Former; got != want {
+			t.Errorf("%s later: %v", after, got)
+		}
+		w.m = d.State.Next
+		w.s.Nodes, w.g().Instances, w.g().Target = []*cluster.Node{x}, w.g().Instances[len(w.g().Instances)-1:], 1
+	}
+}

@@ -6,6 +6,7 @@ const (
 	ActionDescribeActivities = "autoscaling:DescribeScalingActivities"
 	ActionDescribeRefreshes  = "autoscaling:DescribeInstanceRefreshes"
 	ActionSetDesired         = "autoscaling:SetDesiredCapacity"
+	ActionUpdateGroup        = "autoscaling:UpdateAutoScalingGroup"
 	ActionTerminate          = "autoscaling:TerminateInstanceInAutoScalingGroup"
 	ActionDescribeInstances  = "ec2:DescribeInstances"
 	ActionDescribeSpot       = "ec2:DescribeSpotInstanceRequests"

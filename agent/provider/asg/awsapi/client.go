@@ -17,6 +17,7 @@ type Scaling interface {
 	DescribeScalingActivities(context.Context, *autoscaling.DescribeScalingActivitiesInput, ...func(*autoscaling.Options)) (*autoscaling.DescribeScalingActivitiesOutput, error)
 	DescribeInstanceRefreshes(context.Context, *autoscaling.DescribeInstanceRefreshesInput, ...func(*autoscaling.Options)) (*autoscaling.DescribeInstanceRefreshesOutput, error)
 	SetDesiredCapacity(context.Context, *autoscaling.SetDesiredCapacityInput, ...func(*autoscaling.Options)) (*autoscaling.SetDesiredCapacityOutput, error)
+	UpdateAutoScalingGroup(context.Context, *autoscaling.UpdateAutoScalingGroupInput, ...func(*autoscaling.Options)) (*autoscaling.UpdateAutoScalingGroupOutput, error)
 	TerminateInstanceInAutoScalingGroup(context.Context, *autoscaling.TerminateInstanceInAutoScalingGroupInput, ...func(*autoscaling.Options)) (*autoscaling.TerminateInstanceInAutoScalingGroupOutput, error)
 }
 
@@ -91,6 +92,11 @@ func (c *Client) DescribeInstanceRefreshes(ctx context.Context, in *autoscaling.
 // SetDesiredCapacity calls EC2 Auto Scaling.
 func (c *Client) SetDesiredCapacity(ctx context.Context, in *autoscaling.SetDesiredCapacityInput, opts ...func(*autoscaling.Options)) (*autoscaling.SetDesiredCapacityOutput, error) {
 	return call(ctx, c, ActionSetDesired, c.Scaling.SetDesiredCapacity, in, opts)
+}
+
+// UpdateAutoScalingGroup calls EC2 Auto Scaling.
+func (c *Client) UpdateAutoScalingGroup(ctx context.Context, in *autoscaling.UpdateAutoScalingGroupInput, opts ...func(*autoscaling.Options)) (*autoscaling.UpdateAutoScalingGroupOutput, error) {
+	return call(ctx, c, ActionUpdateGroup, c.Scaling.UpdateAutoScalingGroup, in, opts)
 }
 
 // TerminateInstanceInAutoScalingGroup calls EC2 Auto Scaling.
