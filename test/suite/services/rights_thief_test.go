@@ -272,7 +272,7 @@ func fillsManagedFields(t *testing.T, s *stolen) error {
 	now := metav1.Now()
 	entry := func(version string) []metav1.ManagedFieldsEntry {
 		return []metav1.ManagedFieldsEntry{{Manager: "x", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: version, Time: &now, FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:annotations":{"f:` + strings.Repeat("x", 200<<10) + `":{}}}}`)}}}
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + strings.Repeat("x", 200<<10) + `":{}}}}`)}}
 	}
 	w := serves("ready").with(func(w *wish) {
 		w.change = func(c *certv1.CertificateSigningRequest) { c.ManagedFields = entry("certificates.k8s.io/v1") }
