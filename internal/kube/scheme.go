@@ -13,6 +13,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,7 +40,7 @@ func newScheme() *runtime.Scheme {
 	add(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{}, &corev1.Secret{}, &corev1.SecretList{},
 		&corev1.ConfigMap{}, &corev1.ConfigMapList{}, &corev1.Service{}, &corev1.Event{}, &corev1.Namespace{}, &corev1.NamespaceList{},
 		&corev1.PersistentVolume{}, &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{},
-		&corev1.LimitRange{}, &corev1.LimitRangeList{}, &corev1.ResourceQuota{}, &corev1.ResourceQuotaList{})
+		&corev1.LimitRange{}, &corev1.LimitRangeList{})
 	add(appsv1.SchemeGroupVersion, &appsv1.DaemonSet{}, &appsv1.DaemonSetList{}, &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{},
 		&appsv1.StatefulSet{}, &appsv1.StatefulSetList{})
 	add(batchv1.SchemeGroupVersion, &batchv1.Job{}, &batchv1.JobList{})
@@ -54,5 +55,7 @@ func newScheme() *runtime.Scheme {
 	add(discoveryv1.SchemeGroupVersion, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{})
 	add(networkingv1.SchemeGroupVersion, &networkingv1.ServiceCIDR{}, &networkingv1.ServiceCIDRList{})
 	add(nodev1.SchemeGroupVersion, &nodev1.RuntimeClass{}, &nodev1.RuntimeClassList{})
+	add(resourcev1.SchemeGroupVersion, &resourcev1.DeviceClass{}, &resourcev1.DeviceClassList{}, &resourcev1.ResourceSlice{}, &resourcev1.ResourceSliceList{},
+		&resourcev1.ResourceClaim{}, &resourcev1.ResourceClaimList{}, &resourcev1.ResourceClaimTemplate{}, &resourcev1.ResourceClaimTemplateList{})
 	return s
 }
