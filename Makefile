@@ -30,7 +30,7 @@ SEQUENTIAL := /(agent/(binpack|cluster|decision|fit|plan|replay)|nodecleaner/rea
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check house audit test test-all oracle soak mutants chaos sim flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions kubelet-tables prices bench fuzz dist image clean e2e-page release e2e-release
+.PHONY: help build man generate check house audit test test-all oracle soak mutants chaos sim flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-dra e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions kubelet-tables prices bench fuzz dist image clean e2e-page release e2e-release
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -114,6 +114,9 @@ e2e-terraform: ## terraform itself applies and destroys the module of deploy/ter
 
 e2e-hpa: ## load, HorizontalPodAutoscaler, machines, and back, with the real metrics-server built from its Go module (4 minutes of CPU once, then 2 minutes)
 	cd test && AUTOSCALER_TEST_HPA=1 $(GO) test ./suite/e2e -run TestHPA -count=1 -v -timeout 40m
+
+e2e-dra: ## pods with ResourceClaims and the real kube-scheduler: devices that groups.yaml tells, drivers that publish late, machines that go (a minute); and the allocation held against Kubernetes' own in drawn worlds
+	cd test && $(GO) test ./suite/e2e ./judge/devices -run 'TestDevices|TestAllocates' -count=1 -v -timeout 20m
 
 e2e-clusterapi: ## provider clusterapi against Cluster API's own core manager, built from its Go module (5 minutes of CPU once), and the demo's story with it
 	cd test && AUTOSCALER_TEST_CLUSTERAPI=1 $(GO) test ./suite/clusterapi ./suite/provider -run 'TestClusterAPICore|TestDefinitions' -count=1 -v -timeout 60m

@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
+)
+
+const deviceDriver = "gpu.example.com"
+
+// publishDevices stands in for the driver of a DaemonSet: some seconds after a Node has joined, it publishes n devices of it.
+func (s *scene) publishDevices(n int, late time.Duration) {
+	seen := map[string]time.Time{}
+	for tick := time.NewTicker(500 * time.Millisecond); s.t.Context().Err() == nil; <-tick.C {
+		list, err := s.client.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return
+		}
+		for _, node := range list.Items {
+			if seen[node.Name].IsZero() {
+				seen[node.Name] = time.Now()
+			}
+			if time.Since(seen[node.Name]) < late {
+				continue
+			}
+			slice := &resourcev1.ResourceSlice{
+				ObjectMeta: metav1.ObjectMeta{Name: node.Name + "-gpu", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}},
+				Spec:       resourcev1.ResourceSliceSpec{Driver: deviceDriver, NodeName: &node.Name, Pool: resourcev1.ResourcePool{Name: node.Name, Generation: 1, ResourceSliceCount: 1}},
+			}
+			for i := range n {
+				model, numa := "a100", int64(i%2)
+				slice.Spec.Devices = append(slice.Spec.Devices, resourcev1.Device{Name: fmt.Sprint("gpu-", i),
+					Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"model": {StringValue: &model}, "numa": {IntValue: &numa}},
+					Capacity:   map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse("40Gi")}}})
+			}
+			_, _ = s.client.ResourceV1().ResourceSlices().Create(s.t.Context(), slice, metav1.CreateOptions{}) // it may be there
+		}
+	}
+}
+
+// claiming is a Deployment whose pods each claim devices by a template of the same name.
+func (s *scene) claiming(name string, replicas int, devices string) {
+	s.apply(fmt.Sprintf(`apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: %[1]s, namespace: default}
+spec: {spec: {devices: %[3]s}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s, namespace: default}
+spec:
+  replicas: %[2]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      resourceClaims: [{name: gpu, resourceClaimTemplateName: %[1]s}]
+      containers: [{name: c, image: nginx, resources: {requests: {cpu: 50m}, claims: [{name: gpu}]}}]
+`, name, replicas, devices))
+}
+
+// TestDevices: pods with ResourceClaims bring exactly the machines whose devices they can be given, from a group without a machine whose
+// devices groups.yaml tells; a driver that publishes late buys no second machine; the real kube-scheduler allocates them all;
+// what no machine has says so; a node whose devices are free elsewhere goes.
+func TestDevices(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newScene(t, nil)
+	go s.publishDevices(2, 4*time.Second)
+	s.apply(`apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {selectors: [{cel: {expression: 'device.driver == "gpu.example.com" && device.attributes["gpu.example.com"].model == "a100"'}}]}
+`)
+	s.start("AUTOSCALER_SCALING_UNNEEDED_FOR=5s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=5s")
+	s.workers(world.Workers{Name: "workers", Max: 8})
+	const one = `{requests: [{name: gpu, exactly: {deviceClassName: gpu, selectors: [{cel: {expression: 'device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0'}}]}}]}`
+	s.claiming("train", 4, one)
+	s.explained("train", "no devices of the group's next machine are known")
+	if n := len(s.nodes()); n != 0 {
+		t.Fatalf("%d machines whose devices nobody knows", n)
+	}
+	if err := s.w.PutSection("groups", map[string]any{"workers": map[string]any{"template": map[string]any{"devices": []any{map[string]any{
+		"driver": deviceDriver, "count": 2, "attributes": map[string]any{"model": "a100"}, "capacity": map[string]any{"memory": "40Gi"}}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	target := func(want int) {
+		t.Helper()
+		if g, _ := s.w.Cloud.Group("workers"); g.Desired != want {
+			t.Errorf("target %d, want %d", g.Desired, want)
+		}
+	}
+	t.Logf("four pods Running after %s", s.until("four pods on two machines", func() bool { return s.running("train") == 4 }))
+	target(2)
+	s.claiming("pair", 1, `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 2}}], constraints: [{distinctAttribute: gpu.example.com/numa}]}`)
+	t.Logf("a pair Running after %s", s.until("two devices at once on a third machine", func() bool { return s.running("pair") == 1 }))
+	target(3)
+	s.claiming("wide", 1, `{requests: [{name: gpu, exactly: {deviceClassName: gpu, count: 3}}]}`)
+	s.explained("wide", "cannot allocate all claims")
+	target(3)
+	s.kubectl("", "delete", "deployment", "wide", "pair")
+	s.until("the machine of the pair goes", func() bool { return len(s.nodes()) == 2 })
+	s.scale("train", 2)
+	s.until("two devices fit one machine", func() bool { return len(s.nodes()) == 1 && s.running("train") == 2 })
+	s.scale("train", 0)
+	s.until("no machine", func() bool { return len(s.nodes()) == 0 })
+}
+
+// explained waits until explain says something of the Deployment's pod.
+func (s *scene) explained(deployment, words string) {
+	s.t.Helper()
+	s.until("a pod of "+deployment, func() bool {
+		pods, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{LabelSelector: "app=" + deployment})
+		return err == nil && len(pods.Items) > 0
+	})
+	s.explains("explain pod default/"+s.podOf(deployment), words)
+}
