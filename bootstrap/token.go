@@ -104,6 +104,8 @@ func usable(s *corev1.Secret, now time.Time, cfg Config) string {
 		return "it has no readable expiration"
 	case !expires.After(now):
 		return "it has expired"
+	case expires.Sub(now) > maxTokenTTL+time.Hour: // what the policy allows; clocks differ
+		return "it ends later than any token of the agent: somebody else wrote its end"
 	case string(s.Data[keySigning]) != "true" || string(s.Data[keyAuth]) != "true":
 		return "it is not for signing and authentication"
 	case cfg.TokenMaxAge > 0 && now.Sub(s.CreationTimestamp.Time) > cfg.TokenMaxAge:

@@ -55,6 +55,8 @@ func TestUsable(t *testing.T) {
 		"no expiry":    {func(s *corev1.Secret, _ *Config) { delete(s.Data, keyExpiration) }, "no readable expiration"},
 		"bad expiry":   {func(s *corev1.Secret, _ *Config) { s.Data[keyExpiration] = []byte("soon") }, "no readable expiration"},
 		"expired":      {func(s *corev1.Secret, _ *Config) { s.Data[keyExpiration] = expiry(noon) }, "expired"},
+		"in 49 hours":  {func(s *corev1.Secret, _ *Config) { s.Data[keyExpiration] = expiry(noon.Add(49 * time.Hour)) }, ""},
+		"in 68 years":  {func(s *corev1.Secret, _ *Config) { s.Data[keyExpiration] = expiry(noon.AddDate(68, 0, 0)) }, "somebody else wrote its end"},
 		"deleting":     {func(s *corev1.Secret, _ *Config) { n := metav1.NewTime(noon); s.DeletionTimestamp = &n }, "deleted"},
 		"another type": {func(s *corev1.Secret, _ *Config) { s.Type = corev1.SecretTypeOpaque }, "malformed"},
 		"another name": {func(s *corev1.Secret, _ *Config) { s.Name = "bootstrap-token-aaaaaa" }, "malformed"},

@@ -1,5 +1,6 @@
 // Package bounded takes numbers and times that others write: objects of the cluster that a stolen credential may write, and files
 // that a thief of the agent's user may. Each has a least and a most; outside of them it counts as wrong.
+// agent/numbers_test.go has a row for each function that reads one.
 //
 // Small and apart: services of every layer read such numbers. It refuses to know what they mean.
 package bounded

@@ -152,6 +152,9 @@ func Pod(p *corev1.Pod) cluster.Pod {
 	return out
 }
 
+// mostRestarts is one a second for twelve days; the agent asks whether a container was started twice.
+const mostRestarts = 1 << 20
+
 // trouble sums up since when a pod is not Ready, and what its containers tell that do not run, or have been started again.
 func trouble(status *corev1.PodStatus) *cluster.PodTrouble {
 	var out cluster.PodTrouble
@@ -166,7 +169,7 @@ func trouble(status *corev1.PodStatus) *cluster.PodTrouble {
 			if out.Waiting == "" {
 				out.Waiting = cannotStart(s)
 			}
-			out.Restarts += s.RestartCount
+			out.Restarts += min(max(s.RestartCount, 0), mostRestarts) // a kubelet's number: the sum stays one of its type
 			if t := s.LastTerminationState.Terminated; t != nil && s.RestartCount > 0 {
 				out.RestartedAt = max(out.RestartedAt, cluster.At(t.FinishedAt.Time))
 			}

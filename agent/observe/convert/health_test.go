@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -23,6 +24,10 @@ func TestPodHealth(t *testing.T) {
 	restarted := waits("CrashLoopBackOff")
 	restarted[0].RestartCount, restarted[0].LastTerminationState.Terminated = 2, &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: metav1.Unix(100, 0), Message: "m"}
 	restarted[1].RestartCount, restarted[1].LastTerminationState.Terminated = 5, &corev1.ContainerStateTerminated{FinishedAt: metav1.Unix(90, 0), ContainerID: "c"}
+	numbers := make([]corev1.ContainerStatus, 4)
+	for i, n := range []int32{math.MaxInt32, math.MaxInt32, 2, math.MinInt32} {
+		numbers[i].RestartCount = n
+	}
 	for _, x := range []struct {
 		name    string
 		node    string
@@ -41,6 +46,7 @@ func TestPodHealth(t *testing.T) {
 		{"waits for its init containers", "n", corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: waits("PodInitializing")}, true, cluster.PodTrouble{}},
 		{"has been started again", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionTrue), ContainerStatuses: restarted[:1]}, false, cluster.PodTrouble{Restarts: 2, RestartedAt: cluster.At(time.Unix(100, 0))}},
 		{"two containers have been started again", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionFalse), ContainerStatuses: restarted}, true, cluster.PodTrouble{Since: since, Waiting: "CrashLoopBackOff", Restarts: 7, RestartedAt: cluster.At(time.Unix(100, 0))}},
+		{"numbers of a thief", "n", corev1.PodStatus{Phase: corev1.PodRunning, Conditions: condition(corev1.ConditionTrue), ContainerStatuses: numbers}, false, cluster.PodTrouble{Restarts: 2<<20 + 2}},
 		{"not bound", "", corev1.PodStatus{Phase: corev1.PodPending}, false, cluster.PodTrouble{}},
 		{"finished", "n", corev1.PodStatus{Phase: corev1.PodSucceeded, Conditions: condition(corev1.ConditionFalse)}, false, cluster.PodTrouble{}},
 	} {
