@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -59,12 +58,9 @@ type Observer struct {
 	inventory *inventory.Inventory
 	store     *store.Store
 	shared    *kube.Informers
-	client    *kube.Client
 	pods      *podWatch
 	synced    []cache.InformerSynced
-	// devicesTried tells that claims of pods are read, or cannot be.
-	devicesTried atomic.Bool
-	wakes        map[store.Urgency]chan struct{}
+	wakes     map[store.Urgency]chan struct{}
 
 	mu            sync.Mutex
 	lastAnswer    time.Time
@@ -81,7 +77,7 @@ type Observer struct {
 // convert.Strip as their transform; that of DaemonSets counts them as well. Pods have a watch of their own (podWatch).
 func New(cfg Config, client *kube.Client, shared *kube.Informers, inv *inventory.Inventory, log *logrus.Entry) (*Observer, error) {
 	o := &Observer{
-		cfg: cfg, log: log, inventory: inv, store: store.New(cfg.Schedulers), shared: shared, client: client,
+		cfg: cfg, log: log, inventory: inv, store: store.New(cfg.Schedulers), shared: shared,
 		wakes:         map[store.Urgency]chan struct{}{store.Soon: make(chan struct{}, 1), store.Later: make(chan struct{}, 1)},
 		watchFailures: map[string]watchFailure{}, without: map[string]bool{},
 		corrections: map[string]template.Correction{},
@@ -89,7 +85,7 @@ func New(cfg Config, client *kube.Client, shared *kube.Informers, inv *inventory
 	}
 	s := o.store
 	o.pods = newPodWatch(livePods(client), s, o.Wake, func(err error) { o.watchFailed("pods", o.pods.reflector, err) })
-	o.synced = append(o.synced, o.pods.hasSynced, func() bool { return o.devicesTried.Load() || o.pods.hasSynced() && !s.WantsDevices() })
+	o.synced = append(o.synced, o.pods.hasSynced)
 	return o, errors.Join(
 		shared.DaemonSets().SetTransform(s.StripDaemonSet),
 		watch(o, "nodes", shared.Nodes(), s.PutNode, func(n *corev1.Node) store.Urgency { return s.DeleteNode(cluster.NodeName(n.Name)) }),
@@ -118,20 +114,7 @@ func New(cfg Config, client *kube.Client, shared *kube.Informers, inv *inventory
 
 // watch connects one informer to the store.
 func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, put, remove func(*T) store.Urgency) error {
-	reg, err := informer.AddEventHandler(events(o, put, remove))
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", name, err)
-	}
-	o.synced = append(o.synced, func() bool { return reg.HasSynced() || o.doesWithout(name) })
-	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { o.watchFailed(name, informer, err) }); err != nil {
-		return fmt.Errorf("watch %s: %w", name, err)
-	}
-	return nil
-}
-
-// events hands the events of an informer to the store.
-func events[T any](o *Observer, put, remove func(*T) store.Urgency) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
+	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if t, ok := obj.(*T); ok {
 				o.Wake(put(t))
@@ -150,14 +133,21 @@ func events[T any](o *Observer, put, remove func(*T) store.Urgency) cache.Resour
 				o.Wake(remove(t))
 			}
 		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", name, err)
 	}
+	o.synced = append(o.synced, func() bool { return reg.HasSynced() || o.doesWithout(name) })
+	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { o.watchFailed(name, informer, err) }); err != nil {
+		return fmt.Errorf("watch %s: %w", name, err)
+	}
+	return nil
 }
 
 // Start starts the informers and returns at once.
 func (o *Observer) Start(ctx context.Context) {
 	o.shared.Start(ctx)
 	go o.pods.run(ctx)
-	go o.watchDevices(ctx)
 }
 
 // WaitForSync returns when every watch has delivered its initial list, or when ctx ends.

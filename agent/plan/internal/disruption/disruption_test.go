@@ -277,6 +277,40 @@ func TestSickNodesDoNotHoldEachOther(t *testing.T) {
 	}
 }
 
+// TestSizeIsForgotten: while nothing is to be replaced and nothing goes, a group has the size that it has.
+func TestSizeIsForgotten(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*world)
+		want   int
+	}{
+		"nothing":                     {func(*world) {}, 0},
+		"a node is to be replaced":    {func(w *world) { w.g().Instances[0].Source = cluster.Spec{"image": "old"} }, 10},
+		"a node goes":                 {func(w *world) { mark(w.s.Nodes[0]) }, 9},
+		"all are young, known before": {func(w *world) { mark(w.s.Nodes[0]); w.young() }, 7},
+		"all are young":               {func(w *world) { mark(w.s.Nodes[0]); w.young(); w.m.Sizes = nil }, 10},
+	} {
+		w := drifted(10)
+		for i := range w.s.Nodes {
+			w.g().Instances[i].Source = w.g().Template.Source
+			put(w.s.Nodes[i], w.s.Now)
+		}
+		w.m.Sizes = map[cluster.GroupID]int{"workers": 7}
+		c.change(w)
+		d := w.begin()
+		d.Full(0, cluster.ReasonDrifted)
+		if got := d.State.Next.Sizes["workers"]; got != c.want {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+}
+
+// young lets all machines have come a minute ago.
+func (w *world) young() {
+	for _, n := range w.s.Nodes {
+		n.Created = w.s.Now.Add(-time.Minute)
+	}
+}
+
 // TestSize: what percent of a group counts from, of ten nodes in a group of which some are on their way out, and some have come.
 func TestSize(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -293,6 +327,7 @@ func TestSize(t *testing.T) {
 		"many have come meanwhile":              {1, 0, 0, 10, 10, "of 10 nodes"},
 		"the group had grown before":            {1, 0, 0, 0, 4, "of 9 nodes"},
 		"three hold the pods of two, one stays": {0, 0, 0, 3, 10, "of 10 nodes"},
+		"and all is forgotten":                  {0, 0, 0, 3, 0, "of 10 nodes"},
 		"pods of three lie over four":           {3, 0, 0, 4, 10, "of 10 nodes"},
 		"it has shrunk meanwhile":               {0, 1, 0, 0, 15, "of 10 nodes"},
 		"two go, two come, after many machines": {2, 1, 1, 2, 10, "of 10 nodes"},
@@ -315,8 +350,12 @@ func TestSize(t *testing.T) {
 		if c.before > 0 {
 			w.m.Sizes = map[cluster.GroupID]int{"workers": c.before}
 		}
-		if got := w.begin().Full(9, cluster.ReasonDrifted); !strings.Contains(got, c.want) {
+		d := w.begin()
+		if got := d.Full(9, cluster.ReasonDrifted); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s", name, got)
+		}
+		if got := fmt.Sprintf("of %d nodes", d.State.Next.Sizes["workers"]); got != c.want {
+			t.Errorf("%s: remembered %s", name, got)
 		}
 	}
 }

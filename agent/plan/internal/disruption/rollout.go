@@ -110,8 +110,8 @@ func (r *Round) judge(i int) {
 		return
 	}
 	r.Next.Halts = append(r.Next.Halts, x.halt)
-	r.Held("group", string(g.ID), decision.RuleHalted, "the rollout of source %s is halted since %s: %s. The machines of other sources stay. It goes on with another source, or with `autoscaler-agent rollout resume %s`",
-		x.digest, round.Stamp(x.halt.At), x.halt.Why, g.ID)
+	r.Held("group", string(g.ID), decision.RuleHalted, "the rollout of source %s is halted since %s: %s. The machines of other sources stay. It goes on with another source (`autoscaler-agent rollout back %s` sets the former one), or with `autoscaler-agent rollout resume %s`",
+		x.digest, round.Stamp(x.halt.At), x.halt.Why, g.ID, g.ID)
 }
 
 // recall sorts the nodes of a group by whether they are of its present source, and brings the facts of the source up to date. It

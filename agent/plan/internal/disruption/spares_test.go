@@ -192,14 +192,17 @@ func TestMachinesOfAConsolidation(t *testing.T) {
 			n := w.join(w.g(), "x", time.Minute, "")
 			n.Ready, n.ReadySince = cluster.StatusUnknown, w.s.Now
 		}, "grow workers 4->5 for 0 pods [D21]"},
-		"and somebody ends it":     {func(w *world) { w.join(w.g(), "x", time.Minute, "").Deleting = true }, "grow workers 4->6"},
-		"both are coming":          {func(w *world) { w.g().Target += 2 }, ""},
-		"both came, and have pods": {func(w *world) { w.m.Consolidation.Came = true }, ""},
-		"there is none to be had":  {func(w *world) { w.m.Consolidation.Machines = 0 }, ""},
-		"the group is at its most": {func(w *world) { w.g().Max = 4 }, "grow workers 3->4 for 0 pods [D21]"},
-		"a rollout needs one too":  {func(w *world) { w.p.MaxNodeAge = time.Hour }, "grow workers 3->5 for 0 pods [D28] in place of w-002"},
-		"its group is not told":    {func(w *world) { w.m.Consolidation.Group = "b" }, ""},
-		"the cloud gives none now": {func(w *world) { w.refused("workers", 0) }, ""},
+		"and somebody ends it":      {func(w *world) { w.join(w.g(), "x", time.Minute, "").Deleting = true }, "grow workers 4->6"},
+		"both are coming":           {func(w *world) { w.g().Target += 2 }, ""},
+		"both came, and have pods":  {func(w *world) { w.m.Consolidation.Came = true }, ""},
+		"there is none to be had":   {func(w *world) { w.m.Consolidation.Machines = 0 }, ""},
+		"the group is at its most":  {func(w *world) { w.g().Max = 4 }, "grow workers 3->4 for 0 pods [D21]"},
+		"a rollout needs one too":   {func(w *world) { w.p.MaxNodeAge = time.Hour }, "grow workers 3->5 for 0 pods [D28] in place of w-002"},
+		"its group is not told":     {func(w *world) { w.m.Consolidation.Group = "b" }, ""},
+		"the cloud gives none now":  {func(w *world) { w.refused("workers", 0) }, ""},
+		"an earlier step has grown": {func(*world) {}, ""},
+		"the group shrinks":         {func(*world) {}, ""},
+		"the group is full":         {func(w *world) { w.g().Max = 3 }, ""},
 		"deletions are frozen": {func(w *world) {
 			w.p.OKTotalUnready = 0
 			for _, n := range w.s.Nodes[:3] {
@@ -212,6 +215,7 @@ func TestMachinesOfAConsolidation(t *testing.T) {
 		w.dear(time.Minute).Machines = 2
 		c.change(w)
 		d := w.begin()
+		d.Grew, d.Groups[0].Shrinks = name == "an earlier step has grown", name == "the group shrinks"
 		if w.p.MaxNodeAge > 0 {
 			d.Order(2, "no room", func() bool { return true })
 		}
@@ -222,6 +226,9 @@ func TestMachinesOfAConsolidation(t *testing.T) {
 		}
 		if !strings.HasPrefix(grown, c.want) || (c.want == "") != (grown == "") {
 			t.Errorf("%s: %q", name, grown)
+		}
+		if given := d.GivenUp("w-000"); given != (name == "the cloud gives none now") || given == d.State.Next.Consolidation.Has("w-000") {
+			t.Errorf("%s: given up %v, %v", name, given, d.State.Next.Consolidation)
 		}
 	}
 }
