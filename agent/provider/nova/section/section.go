@@ -7,17 +7,16 @@
 package section
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/openstack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/strict"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
 )
 
@@ -127,84 +126,11 @@ func (t *Taint) UnmarshalJSON(raw []byte) error {
 // Parse reads the section; a group with "flavors" becomes one group for each of them. The error
 // joins every mistake, each with its place and what to write instead.
 func Parse(raw json.RawMessage) (Section, error) {
-	var s Section
-	var tree any
-	if err := json.Unmarshal(raw, &tree); err != nil {
-		return s, err
-	}
-	if errs := misfits("", tree, reflect.TypeFor[Section]()); len(errs) > 0 {
-		return s, errors.Join(errs...)
-	}
-	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&s); err != nil {
-		var typ *json.UnmarshalTypeError
-		if errors.As(err, &typ) {
-			if typ.Field == "" {
-				return s, fmt.Errorf("write a mapping with cluster, clouds and groups, not a %s", typ.Value)
-			}
-			return s, fmt.Errorf("%s: write a %s, not a %s", typ.Field, words[typ.Type.Kind()], typ.Value)
-		}
+	s, err := strict.Decode[Section](raw, "cluster, clouds and groups")
+	if err != nil {
 		return s, err
 	}
 	return s, s.validate()
-}
-
-var words = map[reflect.Kind]string{reflect.String: "text", reflect.Int: "whole number", reflect.Float64: "number", reflect.Bool: "true or false",
-	reflect.Slice: "list", reflect.Map: "mapping", reflect.Struct: "mapping"}
-
-// misfits finds fields that typ does not have, and values that YAML took for something else than a text.
-func misfits(at string, v any, typ reflect.Type) (errs []error) {
-	for typ.Kind() == reflect.Pointer {
-		typ = typ.Elem()
-	}
-	switch v := v.(type) {
-	case bool:
-		if typ.Kind() != reflect.Bool {
-			errs = append(errs, fmt.Errorf("%s: write a %s, not %t: YAML reads n, no and off as false, y, yes and on as true, where no quotes are around them", at, textOr(typ), v))
-		}
-	case float64:
-		if typ.Kind() == reflect.String {
-			errs = append(errs, fmt.Errorf("%s: write a text, not the number %v: put quotes around it", at, v))
-		}
-	case map[string]any:
-		if typ.Kind() == reflect.Map {
-			for _, key := range slices.Sorted(maps.Keys(v)) {
-				errs = append(errs, misfits(at+"."+key, v[key], typ.Elem())...)
-			}
-		}
-		if typ.Kind() != reflect.Struct {
-			return errs
-		}
-		known := map[string]reflect.Type{}
-		for i := range typ.NumField() {
-			if name := typ.Field(i).Tag.Get("json"); name != "" {
-				known[name] = typ.Field(i).Type
-			}
-		}
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			place := strings.TrimPrefix(at+"."+key, ".")
-			if field, ok := known[key]; ok {
-				errs = append(errs, misfits(place, v[key], field)...)
-				continue
-			}
-			errs = append(errs, fmt.Errorf("%s: no such field: known are %s", place, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
-		}
-	case []any:
-		if typ.Kind() != reflect.Slice {
-			return nil
-		}
-		for i, one := range v {
-			errs = append(errs, misfits(fmt.Sprintf("%s[%d]", at, i), one, typ.Elem())...)
-		}
-	}
-	return errs
-}
-
-// textOr is what a value of the type is written as; some mappings and lists may be a text.
-func textOr(typ reflect.Type) string {
-	if reflect.PointerTo(typ).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		return "text"
-	}
-	return words[typ.Kind()]
 }
 
 // groupForm is what is good as the beginning of a Node's name and in Neutron's
