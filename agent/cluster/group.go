@@ -64,6 +64,10 @@ type NodeGroup struct {
 	Priority *int `json:"priority,omitempty"`
 	// Balance names the set of groups that get machines evenly; empty: none by name.
 	Balance string `json:"balance,omitempty"`
+	// Pool is the entry of groups.yaml that made the group, and PoolMax the most machines of all groups of
+	// it together; empty: an operator made it.
+	Pool    string `json:"pool,omitempty"`
+	PoolMax int    `json:"poolMax,omitempty"`
 	// Quota names the allowance of the account that the group's machines are counted
 	// against: a refusal for quota concerns every group with the same name. Empty: one
 	// allowance for the whole account.

@@ -18,6 +18,7 @@ func GroupsSchema() string {
 		"headroom":          list("Room that is kept free, so that new pods start at once.", headroomSchema()),
 		machinesSection:     list("Machines whose cloud cannot tell their names and addresses: the witness for their certificates.", machineSchema()),
 		controlPlaneSection: list("Machines of the control plane: the witness for the certificates of their kubelets.", controlPlaneSchema()),
+		"asg":               asgSchema(),
 		"nova":              novaSchema(),
 		"externalgrpc":      object("Machines whose plug-in tells no names and addresses.", schema{"instances": list("The machines.", listedSchema())}),
 	})
@@ -162,6 +163,27 @@ func listedSchema() schema {
 	fields["created"] = schema{"description": "When it was started; older requests for certificates are held.", "type": "string", "format": "date-time"}
 	fields["type"], fields["zone"] = word("The type of the machine."), word("Its zone.")
 	return m
+}
+
+// asgSchema is the section of AWS: the pools that make their groups.
+func asgSchema() schema {
+	span := func(about, of string) schema {
+		return object(about, schema{"min": atLeast("The least "+of+".", "integer", 0), "max": atLeast("The most "+of+"; 0: any.", "integer", 0)})
+	}
+	texts := func(about string) schema {
+		return schema{"description": about, "type": "object", "additionalProperties": schema{"type": "string"}}
+	}
+	return object("Pools of Auto Scaling groups that the agent makes.", schema{
+		"pools": list("The pools.", object("A group for each type, zone and market, made by its first purchase.", schema{
+			"name": word("The groups' names begin with it."), "launchTemplate": word("ID or name of the launch template."), "version": word("Its version; none: $Latest."),
+			"types": list("Instance types, with * for the rest.", word("A type.")), "without": list("Types of these that are left out.", word("A type.")),
+			"arch": oneOf("The processors' architecture; none: amd64.", "amd64", "arm64"),
+			"cpu":  span("vCPUs of a machine.", "vCPUs"), "memory": span("Memory of a machine.", "GiB"),
+			"subnets":  texts("A subnet's ID by availability zone."),
+			"capacity": list("The markets; none: on-demand.", oneOf("A market.", "on-demand", "spot")),
+			"max":      atLeast("The most machines of all groups together.", "integer", 1), "tags": texts("Further tags of the groups and their machines."),
+		}, "name", "launchTemplate", "types", "subnets", "max")),
+	})
 }
 
 // novaSchema is the section of OpenStack Nova; docs/providers/nova.md has its manual.

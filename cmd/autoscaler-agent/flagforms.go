@@ -9,5 +9,5 @@ var flagForms = map[string]string{
 	"--pod-subnet": "network list", "--service-subnet": "network list", "--kube-vip": "word", "--kube-vip-digest": "word", "--cluster-name": "word",
 	"--kubernetes-version": "release", "--containerd": "tag", "--runc": "tag", "--cni": "tag", "--crictl": "tag", "--ecr-credential-provider": "tag",
 	"--image-repository": "image", "--mirror": "url list", "--http-proxy": "url", "--https-proxy": "url", "--no-proxy": "word list", "--ignore-preflight-errors": "word list",
-	"--cluster": "word", "iam-policy --groups": "text list", "--launch-template": "launch template list", "--parameter": "parameter", "--key-arn": "word", "--ebs-key-arn": "word list", "--node-ip": "word", "--max-pods": "pods",
+	"--cluster": "word", "iam-policy --groups": "text list", "--launch-template": "launch template list", "--pools": "word list", "--pool-template": "launch template list", "--pool-role": "role", "--parameter": "parameter", "--key-arn": "word", "--ebs-key-arn": "word list", "--node-ip": "word", "--max-pods": "pods",
 }

@@ -21,6 +21,7 @@ rights at all: only those that read an SSM parameter do.`,
 		Example: `  autoscaler-agent iam-policy leader --cluster demo > policy.json
   autoscaler-agent iam-policy leader --groups workers,gpu
   autoscaler-agent iam-policy leader --cluster demo --cloud-controller --ebs-csi
+  autoscaler-agent iam-policy leader --cluster demo --pools general --pool-template lt-0123456789abcdef0 --pool-role worker
   autoscaler-agent iam-policy worker --parameter /clusters/demo/join`,
 		ValidArgs: roles,
 		Args: func(c *cobra.Command, args []string) error {
@@ -41,6 +42,9 @@ rights at all: only those that read an SSM parameter do.`,
 	c.Flags().StringVar(&o.Parameter, "parameter", "", "`name` of the SSM parameter that join information is published as (AUTOSCALER_BOOTSTRAP_SSM_PARAMETER)")
 	c.Flags().StringVar(&o.KeyARN, "key-arn", "", "`ARN` of the KMS key of the parameter; none for the account's own")
 	c.Flags().StringSliceVar(&o.LaunchTemplates, "launch-template", nil, "`IDs` of launch templates that get new versions with the join values, separated by commas (AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATES)")
+	c.Flags().StringSliceVar(&o.Pools, "pools", nil, "`names` of pools of groups.yaml, for which the agent makes groups, separated by commas")
+	c.Flags().StringSliceVar(&o.PoolTemplates, "pool-template", nil, "with --pools, `IDs` of the pools' launch templates, separated by commas")
+	c.Flags().StringVar(&o.PoolRole, "pool-role", "", "with --pools, `name` of the role that the machines of the pools get")
 	c.Flags().BoolVar(&o.CloudController, "cloud-controller", false, "add what cloud-provider-aws needs on the leader: load balancers and security groups tagged kubernetes.io/cluster/NAME")
 	c.Flags().BoolVar(&o.EBSCSI, "ebs-csi", false, "add what the controller of the EBS CSI driver needs on the leader (AmazonEBSCSIDriverPolicyV2)")
 	c.Flags().StringSliceVar(&o.EBSKeys, "ebs-key-arn", nil, "with --ebs-csi, `ARNs` of the KMS keys that volumes are encrypted with, separated by commas; none for the account's own")

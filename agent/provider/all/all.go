@@ -15,6 +15,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/asg/pool"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/clusterapi"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/externalgrpc"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider/magnum"
@@ -76,9 +77,13 @@ var clouds = map[string]cloud{
 			if c.OnCall != nil {
 				opts = append(opts, asg.WithCallHook(func(k asg.Call) { c.OnCall(k.Action, k.Took, k.Err) }))
 			}
+			if c.Section != nil {
+				opts = append(opts, asg.WithSection(func() json.RawMessage { return c.Section("asg") }))
+			}
 			return asg.New(ctx, c.AWS, r, opts...)
 		},
 		validate: func(c Config) error { return c.AWS.Validate() },
+		section:  func(raw json.RawMessage) error { _, err := pool.Parse(raw); return err },
 		none: "set AUTOSCALER_AWS_CLUSTER_NAME and tag the groups k8s.io/cluster-autoscaler/enabled and k8s.io/cluster-autoscaler/NAME, or name them in " +
 			"AUTOSCALER_AWS_GROUPS; see that AUTOSCALER_AWS_REGION is their region",
 	},

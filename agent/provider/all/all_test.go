@@ -80,7 +80,7 @@ func TestListsOfProviders(t *testing.T) {
 	if err := (Config{}).Validate("x,y"); err == nil || err.Error() != "x is not configured\ny is not configured" {
 		t.Errorf("%v", err)
 	}
-	if s := Sections(); s["x"] == nil || s["asg"] != nil {
+	if s := Sections(); s["x"] == nil || s["asg"] == nil || InSection("asg") || !InSection("x") {
 		t.Errorf("%v", s)
 	}
 	if got := NoGroups("x"); got != "describe one in section x of groups.yaml" {

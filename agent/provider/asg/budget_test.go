@@ -231,6 +231,9 @@ func (f *fleet) UpdateAutoScalingGroup(context.Context, *autoscaling.UpdateAutoS
 	panic("no round changes what a group starts")
 }
 
+func (f *fleet) CreateAutoScalingGroup(context.Context, *autoscaling.CreateAutoScalingGroupInput, ...func(*autoscaling.Options)) (*autoscaling.CreateAutoScalingGroupOutput, error) {
+	panic("no pool is configured")
+}
 func (f *fleet) SetDesiredCapacity(context.Context, *autoscaling.SetDesiredCapacityInput, ...func(*autoscaling.Options)) (*autoscaling.SetDesiredCapacityOutput, error) {
 	panic("a read writes")
 }

@@ -24,7 +24,11 @@ const namesPerCall = 100
 func (p *Provider) listed(ctx context.Context) ([]asgtypes.AutoScalingGroup, error) {
 	only := provider.Only(ctx)
 	if only == nil {
-		return p.discover(ctx)
+		found, err := p.discover(ctx)
+		if err != nil || found == nil {
+			return found, err // a group that is not listed may be there
+		}
+		return p.addPools(ctx, found)
 	}
 	out := []asgtypes.AutoScalingGroup{}
 	var errs []error
@@ -36,6 +40,8 @@ func (p *Provider) listed(ctx context.Context) ([]asgtypes.AutoScalingGroup, err
 		groups, err := p.describe(ctx, in)
 		if err != nil {
 			errs = append(errs, err)
+		} else {
+			groups = p.addMissing(groups, ids)
 		}
 		out = append(out, slices.DeleteFunc(groups, func(g asgtypes.AutoScalingGroup) bool { return !p.ours(g) })...)
 	}
@@ -129,8 +135,12 @@ func (p *Provider) one(ctx context.Context, op string, id cluster.GroupID) (asgt
 	}
 	for _, g := range answer.AutoScalingGroups {
 		if aws.ToString(g.AutoScalingGroupName) == string(id) && p.ours(g) {
+			p.pools.found(id)
 			return g, nil
 		}
+	}
+	if g, ok := p.pools.of(id); ok && len(answer.AutoScalingGroups) == 0 {
+		return p.pools.asMade(id, g, p.now()), nil
 	}
 	return asgtypes.AutoScalingGroup{}, p.noGroup(op, id)
 }

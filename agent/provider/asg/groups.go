@@ -136,6 +136,7 @@ func (p *Provider) begin(source asgtypes.AutoScalingGroup, at time.Time) *readin
 	}
 	g.Paused = paused(source)
 	g.Warnings = append(g.Warnings, hazards(source)...)
+	p.setPool(r)
 	options, warnings := parseOptions(r.tags)
 	g.Options = options
 	g.Warnings = append(g.Warnings, warnings...)

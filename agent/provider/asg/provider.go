@@ -34,6 +34,7 @@ type Provider struct {
 	members   members
 	sources   sources
 	launches  launches
+	pools     pools
 	notices   notices
 	refreshes refresh.Reader
 	list      price.List

@@ -46,6 +46,9 @@ func (p *Provider) Resize(ctx context.Context, id cluster.GroupID, from, to int)
 	case target != from:
 		return &provider.Error{Op: op, Group: id, Kind: provider.Conflict, Err: fmt.Errorf("target is %d, not %d", target, from)}
 	}
+	if _, missing := p.pools.of(id); missing {
+		return p.makeGroup(ctx, op, id, g, to)
+	}
 	if to < target {
 		if err := mayLower(id, g, to); err != nil {
 			return err

@@ -30,6 +30,7 @@ type script struct {
 	image      *ec2types.Image
 	fail       map[string]error // by action
 	terminated []string
+	created    []*autoscaling.CreateAutoScalingGroupInput
 	desired    []int32
 	updated    *autoscaling.UpdateAutoScalingGroupInput
 	matched    *ec2.GetInstanceTypesFromInstanceRequirementsInput
@@ -58,6 +59,13 @@ func (s *script) UpdateAutoScalingGroup(_ context.Context, in *autoscaling.Updat
 	return &autoscaling.UpdateAutoScalingGroupOutput{}, nil
 }
 
+func (s *script) CreateAutoScalingGroup(_ context.Context, in *autoscaling.CreateAutoScalingGroupInput, _ ...func(*autoscaling.Options)) (*autoscaling.CreateAutoScalingGroupOutput, error) {
+	if err := s.did(awsapi.ActionCreateGroup); err != nil {
+		return nil, err
+	}
+	s.created = append(s.created, in)
+	return &autoscaling.CreateAutoScalingGroupOutput{}, nil
+}
 func (s *script) SetDesiredCapacity(_ context.Context, in *autoscaling.SetDesiredCapacityInput, _ ...func(*autoscaling.Options)) (*autoscaling.SetDesiredCapacityOutput, error) {
 	s.desired = append(s.desired, *in.DesiredCapacity)
 	return &autoscaling.SetDesiredCapacityOutput{}, s.did(awsapi.ActionSetDesired)

@@ -129,18 +129,32 @@ func TestEnforceMin(t *testing.T) {
 	}
 }
 
-// TestTogether: groups that cannot grow add nothing, and the totals hold for all groups at once.
-func TestTogether(t *testing.T) {
-	w := oneGroup(func(s *cluster.Snapshot, _ *decision.Memory, p *decision.Policy) {
-		paused := cluster.NodeGroup{ID: "paused", Max: 100, ReadAt: now, Pause: &cluster.Pause{}, Template: s.Groups[0].Template}
-		p.MaxCoresTotal = 14
-		s.Groups = append(s.Groups, paused)
+// TestPool: the groups of one pool have one maximum, which others do not use up.
+func TestPool(t *testing.T) {
+	w := oneGroup(func(s *cluster.Snapshot, _ *decision.Memory, _ *decision.Policy) {
+		first := &s.Groups[0]
+		first.Pool, first.PoolMax, first.Max = "general", 7, 100
+		other := cluster.NodeGroup{ID: "h", Max: 100, Target: 3, ReadAt: now, Template: first.Template, Pool: "general", PoolMax: 7}
+		foreign := cluster.NodeGroup{ID: "i", Max: 100, Target: 50, ReadAt: now, Template: first.Template}
+		s.Groups = append(s.Groups, other, foreign)
 	})
-	if n := Together(w, nil, []int{0, 1}); n != 5 { // 14 cores, of which 4 are there
-		t.Errorf("together %d", n)
+	have := w.Groups[0].Members + w.Groups[1].Upcoming
+	limit := Of(w, &w.Groups[0], 99)
+	if limit.Count != 7-have || limit.Rule != decision.RuleMax || limit.Why != "its pool is at its maximum of 7" {
+		t.Errorf("with %d machines in the pool: %+v", have, limit)
 	}
-	if n := Together(w, nil, []int{1}); n != 0 {
-		t.Errorf("a paused group adds %d", n)
+	purchase := []int{0, 2, 0}
+	if n := Beside(w, purchase, 0); n != 7-have-2 {
+		t.Errorf("beside a purchase of two: %d", n)
+	}
+	if purchase[0] = 7 - have - 2; !Allows(w, purchase) {
+		t.Error("what the pool allows is refused")
+	}
+	if purchase[0]++; Allows(w, purchase) {
+		t.Error("more than the pool allows is allowed")
+	}
+	if n := Count(w, &w.Groups[2], 9); n != 9 {
+		t.Errorf("a group of no pool adds %d", n)
 	}
 }
 

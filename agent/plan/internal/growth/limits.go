@@ -27,27 +27,6 @@ func Count(w *round.State, g *round.Group, n int) int {
 	return limitsOf(w, g, n).count
 }
 
-// Together is how many machines several groups may add between them beside a purchase. The totals of the
-// cluster hold for all of them at once, by the largest machine among them. It costs G.
-func Together(w *round.State, purchase, set []int) int {
-	plan(w, purchase, 1)
-	defer plan(w, purchase, -1)
-	n := 0
-	var per cluster.Resources
-	for _, i := range set {
-		g := &w.Groups[i]
-		if !g.CanGrow() {
-			continue
-		}
-		n += max(belowMax(g), 0)
-		c := &g.Template.Capacity
-		per.MilliCPU, per.Memory, per.Extended = max(per.MilliCPU, c.MilliCPU), max(per.Memory, c.Memory), c.Extended
-	}
-	l := limits{count: n}
-	l.totals(w, &per)
-	return l.count
-}
-
 // belowMax is how many machines a group lacks to its maximum.
 func belowMax(g *round.Group) int { return g.Max - g.Size - g.Grow }
 
@@ -55,8 +34,24 @@ func belowMax(g *round.Group) int { return g.Max - g.Size - g.Grow }
 func limitsOf(w *round.State, g *round.Group, n int) limits {
 	l := limits{count: n}
 	l.narrow(belowMax(g), decision.RuleMax, "at its maximum of %d", int64(g.Max), "")
+	l.pool(w, g)
 	l.totals(w, &g.Template.Capacity)
 	return l
+}
+
+// pool applies the most machines of the groups that one entry of groups.yaml has made. What the cloud could not start does
+// not count: a type that is sold out leaves its place to others. It costs G.
+func (l *limits) pool(w *round.State, g *round.Group) {
+	if g.Pool == "" {
+		return
+	}
+	left := g.PoolMax
+	for i := range w.Groups {
+		if o := &w.Groups[i]; o.Pool == g.Pool {
+			left -= max(o.Members, o.Nodes+o.Upcoming) + o.Grow
+		}
+	}
+	l.narrow(left, decision.RuleMax, "its pool is at its maximum of %d", int64(g.PoolMax), "")
 }
 
 // limits counts down how many machines are left as one limit after the other is asked. The

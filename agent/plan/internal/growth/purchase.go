@@ -32,7 +32,7 @@ func Allows(w *round.State, purchase []int) bool {
 // Beside is how many machines a group may add beside a purchase. It costs G where the whole cluster has limits.
 func Beside(w *round.State, purchase []int, g int) int {
 	gr := &w.Groups[g]
-	if HasTotals(w) {
+	if HasTotals(w) || gr.Pool != "" {
 		plan(w, purchase, 1)
 		defer plan(w, purchase, -1)
 	} else {

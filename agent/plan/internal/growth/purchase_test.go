@@ -56,21 +56,21 @@ func TestAllows(t *testing.T) {
 // TestBeside: what a group may add beside a purchase.
 func TestBeside(t *testing.T) {
 	for name, c := range map[string]struct {
-		cores         int64
-		purchase      []int
-		one, together int
+		cores    int64
+		purchase []int
+		want     int
 	}{
-		"nothing yet":               {0, []int{0, 0}, 3, 5},
-		"some of its own":           {0, []int{2, 0}, 1, 3},
-		"some of another":           {0, []int{0, 2}, 3, 3},
-		"the cluster's limit":       {8, []int{0, 0}, 2, 2},
-		"another takes of that":     {8, []int{0, 1}, 1, 1},
-		"and the whole of it, even": {8, []int{0, 2}, 0, 0},
+		"nothing yet":               {0, []int{0, 0}, 3},
+		"some of its own":           {0, []int{2, 0}, 1},
+		"some of another":           {0, []int{0, 2}, 3},
+		"the cluster's limit":       {8, []int{0, 0}, 2},
+		"another takes of that":     {8, []int{0, 1}, 1},
+		"and the whole of it, even": {8, []int{0, 2}, 0},
 	} {
 		w := bounded(c.cores, []int{1, 1}, []int{4, 3})
 		for range 2 {
-			if one, together := Beside(w, c.purchase, 0), Together(w, c.purchase, []int{0, 1}); one != c.one || together != c.together {
-				t.Errorf("%s: %d, together %d", name, one, together)
+			if got := Beside(w, c.purchase, 0); got != c.want {
+				t.Errorf("%s: %d, want %d", name, got, c.want)
 			}
 		}
 	}

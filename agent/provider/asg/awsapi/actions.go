@@ -6,6 +6,7 @@ const (
 	ActionDescribeActivities = "autoscaling:DescribeScalingActivities"
 	ActionDescribeRefreshes  = "autoscaling:DescribeInstanceRefreshes"
 	ActionSetDesired         = "autoscaling:SetDesiredCapacity"
+	ActionCreateGroup        = "autoscaling:CreateAutoScalingGroup"
 	ActionUpdateGroup        = "autoscaling:UpdateAutoScalingGroup"
 	ActionTerminate          = "autoscaling:TerminateInstanceInAutoScalingGroup"
 	ActionDescribeInstances  = "ec2:DescribeInstances"

@@ -42,6 +42,7 @@ var codes = map[string]provider.Kind{
 	"UnauthorizedOperation":        provider.Denied,
 	"Client.UnauthorizedOperation": provider.Denied,
 
+	"AlreadyExists":                               provider.Conflict, // another agent has made the group
 	"InsufficientInstanceCapacity":                provider.Exhausted,
 	"InstanceLimitExceeded":                       provider.Exhausted,
 	"VcpuLimitExceeded":                           provider.Exhausted,

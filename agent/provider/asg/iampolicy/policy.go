@@ -35,6 +35,10 @@ type Options struct {
 	KeyARN string
 	// LaunchTemplates are the IDs of launch templates that get join values as a new version.
 	LaunchTemplates []string
+	// Pools are the names of the pools of groups.yaml whose groups the agent makes, PoolTemplates the IDs of
+	// their launch templates, and PoolRole the name of the role that their machines get.
+	Pools, PoolTemplates []string
+	PoolRole             string
 	// CloudController and EBSCSI add what cloud-provider-aws and the EBS CSI driver's controller
 	// need, where they run on the leader with its role.
 	CloudController, EBSCSI bool
@@ -118,7 +122,35 @@ func Leader(o Options) ([]byte, error) {
 		}
 		p.Statement = append(p.Statement, s)
 	}
+	p.Statement = append(p.Statement, o.pools(all)...)
 	return p.withAddons(o)
+}
+
+// pools are the rights to make groups for pools. Auto Scaling asks for them of whoever makes a group with a launch
+// template ("Launch template support", EC2 Auto Scaling User Guide). They are bound to the pools' names, to the
+// cluster's tag, to the launch templates and to the role.
+func (o Options) pools(all string) []statement {
+	if len(o.Pools) == 0 {
+		return nil
+	}
+	create := statement{Sid: "MakeGroupsOfPools", Effect: "Allow", Action: []string{awsapi.ActionCreateGroup, "autoscaling:CreateOrUpdateTags"},
+		Condition: map[string]map[string]any{"Null": {"aws:RequestTag/k8s.io/cluster-autoscaler/" + o.ClusterName: "false"}}}
+	for _, name := range o.Pools {
+		create.Resource = append(create.Resource, all+name+"-*")
+	}
+	var templates []string
+	for _, id := range o.PoolTemplates {
+		templates = append(templates, "arn:"+o.Partition+":ec2:*:*:launch-template/"+id)
+	}
+	ec2 := "arn:" + o.Partition + ":ec2:*:*:"
+	return []statement{create,
+		{Sid: "StartMachinesOfPools", Effect: "Allow", Action: []string{"ec2:RunInstances"}, Resource: []string{"*"},
+			Condition: map[string]map[string]any{"ArnEquals": {"ec2:LaunchTemplate": templates}}},
+		{Sid: "TagMachinesOfPools", Effect: "Allow", Action: []string{"ec2:CreateTags"}, Resource: []string{ec2 + "instance/*", ec2 + "volume/*", ec2 + "network-interface/*"},
+			Condition: map[string]map[string]any{"StringEquals": {"ec2:CreateAction": "RunInstances"}}},
+		{Sid: "PassRoleOfPools", Effect: "Allow", Action: []string{"iam:PassRole"}, Resource: []string{"arn:" + o.Partition + ":iam::*:role/" + o.PoolRole},
+			Condition: map[string]map[string]any{"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}},
+	}
 }
 
 // withAddons adds the statements of the programs beside the agent.
@@ -145,7 +177,7 @@ func Worker(o Options) ([]byte, error) {
 	for _, f := range []struct {
 		name  string
 		given bool
-	}{{"cluster", o.ClusterName != ""}, {"groups", len(o.Groups) > 0}, {"launch-template", len(o.LaunchTemplates) > 0}} {
+	}{{"pools", len(o.Pools) > 0}, {"pool-template", len(o.PoolTemplates) > 0}, {"pool-role", o.PoolRole != ""}, {"cluster", o.ClusterName != ""}, {"groups", len(o.Groups) > 0}, {"launch-template", len(o.LaunchTemplates) > 0}} {
 		if f.given {
 			return nil, fmt.Errorf("worker policy: --%s is for leader: leave it out", f.name)
 		}
@@ -191,11 +223,20 @@ func (o Options) literal(of string) error {
 	for _, g := range o.Groups {
 		check("groups", strings.TrimSpace(g), "write each group's whole name; one whose name has such a character can be tagged instead (--cluster)")
 	}
-	for _, id := range o.LaunchTemplates {
-		check("launch-template", id, "write the template's whole ID")
-		if !strings.HasPrefix(id, "lt-") {
-			errs = append(errs, fmt.Errorf("%s: --launch-template is %q: a policy names launch templates by their IDs (lt-...)", of, id))
+	for flag, list := range map[string][]string{"launch-template": o.LaunchTemplates, "pool-template": o.PoolTemplates} {
+		for _, id := range list {
+			check(flag, id, "write the template's whole ID")
+			if !strings.HasPrefix(id, "lt-") {
+				errs = append(errs, fmt.Errorf("%s: --%s is %q: a policy names launch templates by their IDs (lt-...)", of, flag, id))
+			}
 		}
+	}
+	for _, name := range o.Pools {
+		check("pools", name, "write each pool's name")
+	}
+	check("pool-role", o.PoolRole, "write the role's name")
+	if n := len(o.Pools); (n > 0) != (len(o.PoolTemplates) > 0) || (n > 0) != (o.PoolRole != "") || n > 0 && o.ClusterName == "" {
+		errs = append(errs, fmt.Errorf("%s: --pools, --pool-template, --pool-role and --cluster go together: the right to make groups is bound to each of them", of))
 	}
 	check("parameter", o.Parameter, "write the parameter's whole name")
 	if o.Parameter != "" && !strings.HasPrefix(o.Parameter, "/") {

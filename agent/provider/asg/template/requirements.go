@@ -22,6 +22,11 @@ type matched struct {
 	until time.Time
 }
 
+// MatchTypes lists the instance types of an architecture (amd64, arm64) that meet requirements.
+func (rs *Resolver) MatchTypes(ctx context.Context, requirements *ec2types.InstanceRequirementsRequest, arch string) ([]string, *provider.Error) {
+	return rs.matchTypes(ctx, requirements, arch)
+}
+
 // matchTypes lists the instance types that meet requirements. requirements is a
 // struct of either SDK package: their fields have the same names.
 func (rs *Resolver) matchTypes(ctx context.Context, requirements any, arch string) ([]string, *provider.Error) {

@@ -31,7 +31,7 @@ func (c *Cloud) begin(g *group, zone, id, description, cause string) *activity {
 		ID: c.uuid(), Group: g.name, Description: description, Cause: cause,
 		Start: time.Now(), Status: "InProgress", Progress: 30, Zone: zone, InstanceID: id,
 	}}
-	a.details = fmt.Sprintf(`{"Subnet ID":"%s","Availability Zone":"%s"}`, c.subnet(zone), zone)
+	a.details = fmt.Sprintf(`{"Subnet ID":"%s","Availability Zone":"%s"}`, c.Subnet(zone), zone)
 	c.world.activities = append(c.world.activities, a)
 	if n := len(c.world.activities); n > maxActivities {
 		c.world.activities = append([]*activity(nil), c.world.activities[n-maxActivities:]...)

@@ -44,7 +44,7 @@ func (c *Cloud) describeGroups(r *request) ([]el, *apiError) {
 func (c *Cloud) groupElements(w *world, g *group, bare bool) []el {
 	var subnets []string
 	for _, z := range g.zones {
-		subnets = append(subnets, c.subnet(z))
+		subnets = append(subnets, c.Subnet(z))
 	}
 	status := ""
 	if g.deleting {

@@ -167,7 +167,7 @@ func (c *Cloud) settings(r *request, g *group) *apiError {
 	if ids := r.p.str("VPCZoneIdentifier"); ids != "" {
 		g.zones = nil
 		for _, id := range strings.Split(ids, ",") {
-			k := slices.IndexFunc(c.opts.Zones, func(z string) bool { return c.subnet(z) == strings.TrimSpace(id) })
+			k := slices.IndexFunc(c.opts.Zones, func(z string) bool { return c.Subnet(z) == strings.TrimSpace(id) })
 			if k < 0 {
 				return fail("ValidationError", "The subnet ID '"+id+"' does not exist")
 			}

@@ -115,7 +115,7 @@ func (c *Cloud) instanceFilter(i *instance, name string) (string, bool) {
 	case "availability-zone", "placement.availability-zone":
 		return i.zone, true
 	case "subnet-id":
-		return c.subnet(i.zone), true
+		return c.Subnet(i.zone), true
 	case "vpc-id":
 		return c.vpc(), true
 	case "private-ip-address", "network-interface.addresses.private-ip-address":
@@ -154,7 +154,7 @@ func (c *Cloud) instanceElements(i *instance) []el {
 	}
 	if i.ip != "" {
 		e = append(e,
-			x("subnetId", c.subnet(i.zone)),
+			x("subnetId", c.Subnet(i.zone)),
 			x("vpcId", c.vpc()),
 			x("privateIpAddress", i.ip),
 			opt("ipAddress", i.publicIP),
@@ -244,7 +244,7 @@ func (c *Cloud) interfaceElements(i *instance, groups el) []el {
 	}
 	return []el{x("item",
 		x("networkInterfaceId", i.eni),
-		x("subnetId", c.subnet(i.zone)),
+		x("subnetId", c.Subnet(i.zone)),
 		x("vpcId", c.vpc()),
 		x("description"),
 		x("ownerId", c.opts.AccountID),

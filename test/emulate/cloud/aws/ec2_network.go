@@ -255,7 +255,7 @@ func (c *Cloud) assignIPv6(r *request) ([]el, *apiError) {
 
 func (c *Cloud) zoneOf(subnet string) (string, *apiError) {
 	for _, z := range c.opts.Zones {
-		if c.subnet(z) == subnet {
+		if c.Subnet(z) == subnet {
 			return z, nil
 		}
 	}
@@ -271,7 +271,7 @@ func (c *Cloud) nicElements(n *NetworkInterface) []el {
 	if n.IPv6 != "" {
 		six = append(six, n.IPv6)
 	}
-	return []el{x("networkInterfaceId", n.ID), x("subnetId", c.subnet(n.Zone)), x("vpcId", c.vpc()), x("availabilityZone", n.Zone),
+	return []el{x("networkInterfaceId", n.ID), x("subnetId", c.Subnet(n.Zone)), x("vpcId", c.vpc()), x("availabilityZone", n.Zone),
 		x("ownerId", c.opts.AccountID), x("status", status), x("privateIpAddress", n.PrivateIP), x("privateDnsName", c.privateDNS(n.PrivateIP)),
 		x("sourceDestCheck", true), x("interfaceType", "interface"),
 		each("ipv6AddressesSet", "item", six, func(a string) []el { return []el{x("ipv6Address", a)} }),
@@ -282,7 +282,7 @@ func (c *Cloud) describeInterfaces(r *request) ([]el, *apiError) {
 	var found []*NetworkInterface
 	for _, id := range sortedKeys(c.account.nics) {
 		n := c.account.nics[id]
-		keep, err := r.keep(n.Tags, map[string]string{"network-interface-id": n.ID, "subnet-id": c.subnet(n.Zone), "private-ip-address": n.PrivateIP})
+		keep, err := r.keep(n.Tags, map[string]string{"network-interface-id": n.ID, "subnet-id": c.Subnet(n.Zone), "private-ip-address": n.PrivateIP})
 		if err != nil {
 			return nil, err
 		}

@@ -68,19 +68,19 @@ func (c *Cloud) zoneID(zone string) string {
 func (c *Cloud) describeSubnets(r *request) ([]el, *apiError) {
 	ids := r.p.strs("SubnetId")
 	for _, id := range ids {
-		if !slices.ContainsFunc(c.opts.Zones, func(z string) bool { return c.subnet(z) == id }) {
+		if !slices.ContainsFunc(c.opts.Zones, func(z string) bool { return c.Subnet(z) == id }) {
 			return nil, fail("InvalidSubnetID.NotFound", "The subnet ID '"+id+"' does not exist")
 		}
 	}
 	var found []string
 	for _, z := range c.opts.Zones {
-		keep := len(ids) == 0 || slices.Contains(ids, c.subnet(z))
+		keep := len(ids) == 0 || slices.Contains(ids, c.Subnet(z))
 		for _, f := range filters(r.p, "Filter", "Value") {
 			switch f.name {
 			case "availability-zone", "availabilityZone":
 				keep = keep && f.any(z)
 			case "subnet-id":
-				keep = keep && f.any(c.subnet(z))
+				keep = keep && f.any(c.Subnet(z))
 			case "vpc-id":
 				keep = keep && f.any(c.vpc())
 			default:
@@ -98,7 +98,7 @@ func (c *Cloud) describeSubnets(r *request) ([]el, *apiError) {
 				used++
 			}
 		}
-		id := c.subnet(z)
+		id := c.Subnet(z)
 		return []el{
 			x("subnetId", id), x("subnetArn", fmt.Sprintf("arn:aws:ec2:%s:%s:subnet/%s", c.opts.Region, c.opts.AccountID, id)),
 			x("state", "available"), x("ownerId", c.opts.AccountID), x("vpcId", c.vpc()), x("cidrBlock", c.cidr(z)),

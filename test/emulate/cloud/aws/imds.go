@@ -177,7 +177,7 @@ func (m *metadataServer) leaves(i *instance) map[string]string {
 		"services/domain": "amazonaws.com", "services/partition": "aws",
 		"autoscaling/target-lifecycle-state": lifecycleTarget(i.lifecycle),
 		nic + "device-number":                "0", nic + "interface-id": i.eni, nic + "local-hostname": dns, nic + "local-ipv4s": i.ip,
-		nic + "mac": i.mac, nic + "owner-id": c.opts.AccountID, nic + "subnet-id": c.subnet(i.zone),
+		nic + "mac": i.mac, nic + "owner-id": c.opts.AccountID, nic + "subnet-id": c.Subnet(i.zone),
 		nic + "subnet-ipv4-cidr-block": c.cidr(i.zone), nic + "vpc-id": c.vpc(), nic + "vpc-ipv4-cidr-block": c.vpcCIDR(),
 	}
 	if i.publicIP != "" {

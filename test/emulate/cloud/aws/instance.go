@@ -146,7 +146,8 @@ func (c *Cloud) cidr(zone string) string {
 
 func (c *Cloud) vpc() string { return fmt.Sprintf("vpc-0%016x", c.fingerprint("vpc")) }
 
-func (c *Cloud) subnet(zone string) string {
+// Subnet is the ID of a zone's subnet.
+func (c *Cloud) Subnet(zone string) string {
 	return fmt.Sprintf("subnet-0%016x", c.fingerprint(zone))
 }
 

@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
+)
+
+// TestPools: one entry of groups.yaml names types and zones. Pods make the groups that are needed, of the cheapest type; where AWS has none of it the next
+// type is bought; the pool's maximum holds for all groups together; and everything goes again.
+func TestPools(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newScene(t, nil)
+	subnets := map[string]string{}
+	for _, zone := range s.w.Cloud.Zones()[:2] {
+		subnets[zone] = s.w.Cloud.Subnet(zone)
+	}
+	pool := map[string]any{"name": "general", "launchTemplate": "workers", "types": []string{"c5.large", "m5.large"}, "subnets": subnets, "max": 4}
+	for section, value := range map[string]any{"groups": map[string]any{"workers": map[string]any{"pause": true}}, "asg": map[string]any{"pools": []any{pool}}} {
+		if err := s.w.PutSection(section, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.start("AUTOSCALER_SCALING_UNNEEDED_FOR=2s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=2s")
+	s.workers(world.Workers{Name: "workers", Max: 1})
+	s.w.Cloud.NoCapacity("*", "c5.large")
+	s.deploy("web", 3, "1500m", "64Mi")
+	t.Logf("three pods Running after %s although the cheapest type is sold out", s.until("three pods run", func() bool { return s.running("web") == 3 }))
+	made := s.sizes()
+	for name := range made {
+		if !strings.HasPrefix(name, "general-c5.large-") && !strings.HasPrefix(name, "general-m5.large-") {
+			t.Errorf("group %s was made: %v", name, made)
+		}
+	}
+	s.scale("web", 6)
+	s.until("the pool is full", func() bool { return s.running("web") == 4 })
+	s.journal("its pool is at its maximum of 4")
+	if n := len(s.nodes()); n != 4 {
+		t.Errorf("%d nodes, groups %v", n, s.sizes())
+	}
+	s.explains("explain group general-m5.large-"+s.w.Cloud.Zones()[0], "its pool is at its maximum of 4")
+	s.kubectl("", "delete", "deployment", "web")
+	s.until("every machine is gone", func() bool { return len(s.nodes()) == 0 })
+}
+
+// sizes are the desired capacities of the groups of pools, by name.
+func (s *scene) sizes() map[string]int {
+	out := map[string]int{}
+	for _, g := range s.w.Cloud.Groups() {
+		if g.Name != "workers" {
+			out[g.Name] = g.Desired
+		}
+	}
+	return out
+}
