@@ -157,6 +157,21 @@ pods web 3 cpu=500m on=b1 age=2h
 	}
 }
 
+// TestExplainRoomOfANodeThatGoes: the pod has room by itself, on a node that goes first; the check says so and does not hold.
+func TestExplainRoomOfANodeThatGoes(t *testing.T) {
+	w := told(t, `
+group a 0..9 cpu=2000m mem=8Gi target=2
+node a1 group=a age=2h
+node a2 group=a age=2h
+pods x 1 cpu=200m on=a1 age=2h
+`)
+	x := Explain(w.s, w.m, w.p, decision.Query{Kind: "node", Name: "a1"})
+	at := slices.IndexFunc(x.Node.Checks, func(c decision.Check) bool { return c.Rule == decision.RuleNoRoom })
+	if at < 0 || x.Node.Checks[at].OK || x.Node.Checks[at].Why != "pod default/x-000 has room nowhere else once a2 goes" {
+		t.Errorf("%s: %+v", x.Summary, x.Node.Checks)
+	}
+}
+
 // TestExplainSavings asks about nodes above the threshold, of which one could be emptied: young pods keep it, and new pods keep away from it.
 func TestExplainSavings(t *testing.T) {
 	w := told(t, `

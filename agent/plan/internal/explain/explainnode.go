@@ -113,12 +113,38 @@ func (e *explainer) drainOf(i int, f *decision.NodeFacts) {
 func (e *explainer) checks(i int, f *decision.NodeFacts) {
 	n := &e.down.Nodes[i]
 	f.Checks = e.down.ScaleDown.Checks(i)
+	e.roomTaken(n, f)
 	if at := slices.IndexFunc(f.Checks, func(c decision.Check) bool { return c.Rule == decision.RuleUnneededFor }); at >= 0 {
 		f.Checks[at] = e.timer(n, f)
 	}
 	e.savings(n, func(rule string, ok bool, why string) {
 		f.Checks = append(f.Checks, decision.Check{Rule: rule, OK: ok, Why: why})
 	})
+}
+
+// roomTaken corrects what is said of a node whose pods have room by themselves: the check is of this node alone, and the nodes
+// that are unneeded before it take their room with them, or have used it up.
+func (e *explainer) roomTaken(n *round.Node, f *decision.NodeFacts) {
+	held := slices.IndexFunc(e.out.Verdicts, func(v decision.Verdict) bool { return v.Rule == decision.RuleNoRoom })
+	at := slices.IndexFunc(f.Checks, func(c decision.Check) bool { return c.Rule == decision.RuleNoRoom && c.OK })
+	if held < 0 || at < 0 {
+		return
+	}
+	var first []string
+	for name := range e.end.Next.Unneeded {
+		if name != n.Name {
+			first = append(first, string(name))
+		}
+	}
+	if len(first) == 0 {
+		return
+	}
+	slices.Sort(first)
+	words := strings.Join(first[:min(len(first), 3)], ", ")
+	if more := len(first) - 3; more > 0 {
+		words += fmt.Sprintf(" and %d more", more)
+	}
+	f.Checks[at] = decision.Check{Rule: decision.RuleNoRoom, Why: e.out.Verdicts[held].Why + " once " + words + " goes"}
 }
 
 // timer says since when the node could go, and when its time is over.
