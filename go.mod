@@ -34,9 +34,24 @@ require github.com/robfig/cron/v3 v3.0.1
 require (
 	github.com/aws/aws-sdk-go-v2/service/pricing v1.49.4
 	gopkg.in/gcfg.v1 v1.2.3
+	k8s.io/dynamic-resource-allocation v0.36.3
 )
 
-require gopkg.in/warnings.v0 v0.1.2 // indirect
+require (
+	cel.dev/expr v0.25.1 // indirect
+	github.com/antlr4-go/antlr/v4 v4.13.0 // indirect
+	github.com/blang/semver/v4 v4.0.0 // indirect
+	github.com/google/cel-go v0.26.0 // indirect
+	github.com/stoewer/go-strcase v1.3.0 // indirect
+	go.opentelemetry.io/otel v1.41.0 // indirect
+	go.opentelemetry.io/otel/trace v1.41.0 // indirect
+	golang.org/x/exp v0.0.0-20251219203646-944ab1f22d93 // indirect
+	google.golang.org/genproto/googleapis/api v0.0.0-20260128011058-8636f8732409 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260128011058-8636f8732409 // indirect
+	gopkg.in/warnings.v0 v0.1.2 // indirect
+	k8s.io/apiserver v0.36.3 // indirect
+	k8s.io/component-base v0.36.3 // indirect
+)
 
 require (
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.14 // indirect

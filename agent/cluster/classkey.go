@@ -22,7 +22,8 @@ func AppendClass(b []byte, c *PodClass) []byte {
 		b = appendInt(AppendString(AppendString(b, h.IP), h.Protocol), int64(h.Port))
 	}
 	b = appendInt(appendBool(AppendNodeDemands(b, c), c.TooLarge), int64(c.Priority))
-	return appendPreferences(appendRelations(AppendStrings(b, c.NotUnderstood), c), c.Prefers)
+	b = AppendClaims(AppendStrings(b, c.NotUnderstood), c.Claims)
+	return appendPreferences(appendRelations(b, c), c.Prefers)
 }
 
 // appendPreferences appends what only scores read. Most classes have none of it.

@@ -147,6 +147,8 @@ type Template struct {
 	ZoneLabels []string `json:"zoneLabels,omitempty"`
 	// VolumeLimits is Node.VolumeLimits of the coming node, as its group's nodes show it.
 	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
+	// Devices are those of the coming node, as its group's nodes show them or the operator tells; nil: none are known.
+	Devices *Devices `json:"devices,omitempty"`
 	// Source is what the next instance is started from; nil: the provider does not tell it.
 	Source Spec `json:"source,omitempty"`
 	// Expected are the labels and taints that tags or groups.yaml promise, as properties.

@@ -34,8 +34,10 @@ type Node struct {
 	// less those that are attached and that none of its pods uses;
 	// a driver that is not listed has no limit.
 	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
-	Ready        Status           `json:"ready"`
-	ReadySince   time.Time        `json:"readySince"` // last transition of the Ready condition
+	// Devices are what ResourceSlices offer on the node; nil: nothing.
+	Devices    *Devices  `json:"devices,omitempty"`
+	Ready      Status    `json:"ready"`
+	ReadySince time.Time `json:"readySince"` // last transition of the Ready condition
 	// Conditions are the conditions beside Ready that are True, and since when (node-problem-detector's
 	// among them); nil: none.
 	Conditions   map[string]time.Time `json:"conditions,omitempty"`

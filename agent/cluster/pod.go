@@ -23,6 +23,8 @@ type PodClass struct {
 	Spread []Spread `json:"spread,omitempty"`
 	// Volumes are those that some nodes cannot provide.
 	Volumes []Volume `json:"volumes,omitempty"`
+	// Claims are the ResourceClaims, in the order of spec.resourceClaims.
+	Claims []DeviceClaim `json:"claims,omitempty"`
 	// NodeName is set for pods that name their node themselves.
 	NodeName NodeName `json:"nodeName,omitempty"`
 	// NotUnderstood lists the scheduling features of the pod that fit does not
@@ -96,6 +98,14 @@ type Toleration struct {
 	Operator string `json:"operator,omitempty"`
 	Value    string `json:"value,omitempty"`
 	Effect   string `json:"effect,omitempty"`
+}
+
+// Tolerates follows v1.Toleration.ToleratesTaint. Operators other than Exists and Equal tolerate nothing here.
+func (t *Toleration) Tolerates(taint *Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	return t.Operator == "Exists" || (t.Operator == "" || t.Operator == "Equal") && t.Value == taint.Value
 }
 
 // Owner is the controller of a pod (ownerReference with controller: true).

@@ -112,6 +112,11 @@ func groupSchema() schema {
 				"description": "Resources: cpu, memory, ephemeral-storage, pods, and extended ones such as nvidia.com/gpu.", "type": nullable("object"),
 				"propertyNames": schema{"pattern": `^(cpu|memory|ephemeral-storage|pods|hugepages-.+|[a-z0-9.-]+/.+)$`}, "additionalProperties": amount("How much."),
 			},
+			"devices": schema{"description": "Devices that drivers of dynamic resource allocation publish on it (ResourceSlices), where no node of the group shows them.", "type": nullable("array"), "items": object("Of one driver.", schema{
+				"driver": word("As its ResourceSlices name it: gpu.nvidia.com."), "count": atLeast("How many.", "integer", 1),
+				"attributes": schema{"description": "Their attributes; version:1.2.3 is a version.", "type": nullable("object"), "additionalProperties": schema{"type": []string{"string", "integer", "boolean"}}},
+				"capacity":   schema{"description": "Their capacity.", "type": nullable("object"), "additionalProperties": amount("How much.")},
+			}, "driver")},
 		}),
 	})
 	g["type"] = nullable("object")

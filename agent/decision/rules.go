@@ -66,10 +66,11 @@ var FilterRemedies = map[string]string{
 	"F10": "The volume's zone has to be one that a group offers.",
 	"F11": "Look at maxSkew and the zones of the groups (autoscaler-agent explain pod).",
 	"F12": "Look at the pod's and its neighbours' affinity terms (autoscaler-agent explain pod).",
+	"F13": "Compare the claim's selectors, counts and constraints with the ResourceSlices of the group's nodes, or tell template.devices in groups.yaml.",
 }
 
 // Rules are the rules of the engine, all fields of each: a row without one does not compile. An ID is
-// stable: it is in the journal, in Events and in dashboards. F0-F12 are fit's filters.
+// stable: it is in the journal, in Events and in dashboards. F0-F13 are fit's filters.
 var Rules = []Rule{
 	{RuleRoomOnNode, Debug, "a pending pod has room on a node that is there: the scheduler will place it", "", "", ""},
 	{RuleRoomUpcoming, Debug, "a pending pod has room on a machine that is upcoming", "", "", ""},
@@ -113,8 +114,8 @@ var Rules = []Rule{
 		"Headroom cannot be kept free", "", "Lower the headroom, or offer a group that can hold it."},
 	{RuleBalance, Info, "a group of a balance set is left out of it: its machines differ too much",
 		"", "", "Give the groups of the balance set machines of equal size, labels and taints, or take the group out of the set."},
-	{RuleVolume, Info, "a volume of the pod keeps it off every node for now (its claim is missing or not bound): the agent buys no machine, because kube-scheduler would not place the pod on it",
-		"%s waits for a volume", "", "Create the claim, or look why it is not bound (kubectl describe pvc)."},
+	{RuleVolume, Info, "a volume or a resource claim of the pod keeps it off every node for now (it is missing or not bound, or its device class is): the agent buys no machine, because kube-scheduler would not place the pod on it",
+		"%s waits for a volume or a resource claim", "", "Create the claim or the class, or look why it is not bound (kubectl describe pvc, kubectl describe resourceclaim)."},
 	{RuleDeferred, Debug, "the agent buys no machine for the pod yet: kube-scheduler has still to place pods on nodes that are upcoming or have just become Ready (for pods with affinity or spread, and for pods that count on the same machines as these)", "", "", ""},
 	{RuleCloudBusy, Debug, "the cloud still carries out another change of the group: the agent changes its size and ends its machines only after that", "", "", ""},
 	{RuleBurst, Debug, "more pods of a burst are coming: the agent orders machines for all pods that came after its first order at once", "", "", ""},

@@ -15,6 +15,7 @@ type Start struct {
 	Labels    []string         `json:"labels,omitempty"`    // sorted
 	Resources map[string]int64 `json:"resources,omitempty"` // what it should have of those of which it has less
 	Drivers   []string         `json:"drivers,omitempty"`   // CSI drivers without their volume limit; sorted
+	Devices   []string         `json:"devices,omitempty"`   // DRA drivers without a device; sorted
 	// Overdue tells that what is left had not passed in its time.
 	Overdue bool `json:"overdue,omitempty"`
 	// Passed is when all of it had passed; zero: not yet.
@@ -23,7 +24,7 @@ type Start struct {
 
 // Empty tells that nothing of a start is left.
 func (s *Start) Empty() bool {
-	return len(s.Taints)+len(s.Labels)+len(s.Resources)+len(s.Drivers) == 0
+	return len(s.Taints)+len(s.Labels)+len(s.Resources)+len(s.Drivers)+len(s.Devices) == 0
 }
 
 // Still is the part of a start that a node shows now.
@@ -48,6 +49,11 @@ func (s *Start) Still(n *cluster.Node) (left Start) {
 			left.Drivers = append(left.Drivers, driver)
 		}
 	}
+	for _, driver := range s.Devices {
+		if !n.Devices.Has(driver) {
+			left.Devices = append(left.Devices, driver)
+		}
+	}
 	return left
 }
 
@@ -65,6 +71,9 @@ func (s *Start) Words(notGone, notCome string) string {
 	}
 	for _, driver := range s.Drivers {
 		out = append(out, "the volume limit of "+driver+" "+notCome)
+	}
+	for _, driver := range s.Devices {
+		out = append(out, "the ResourceSlice of "+driver+" "+notCome)
 	}
 	return strings.Join(out, ", ")
 }

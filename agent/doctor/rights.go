@@ -47,6 +47,10 @@ func (r right) String() string {
 var dispensable = []right{
 	{"list", "", "limitranges", "", "", ""}, {"watch", "", "limitranges", "", "", ""},
 	{"list", "node.k8s.io", "runtimeclasses", "", "", ""}, {"watch", "node.k8s.io", "runtimeclasses", "", "", ""},
+	{"list", "resource.k8s.io", "deviceclasses", "", "", ""}, {"watch", "resource.k8s.io", "deviceclasses", "", "", ""},
+	{"list", "resource.k8s.io", "resourceslices", "", "", ""}, {"watch", "resource.k8s.io", "resourceslices", "", "", ""},
+	{"list", "resource.k8s.io", "resourceclaims", "", "", ""}, {"watch", "resource.k8s.io", "resourceclaims", "", "", ""},
+	{"list", "resource.k8s.io", "resourceclaimtemplates", "", "", ""}, {"watch", "resource.k8s.io", "resourceclaimtemplates", "", "", ""},
 }
 
 // rights lists what the scaler needs; the services add their own.
@@ -141,7 +145,7 @@ func checkRights(ctx context.Context, cfg config.Config, client *kube.Client) []
 	}
 	if len(useful) > 0 {
 		out = append(out, Finding{Level: LevelWarning, About: "rights", Remedy: "kubectl apply -f rbac.yaml",
-			Text: "not allowed: " + strings.Join(useful, ", ") + ": what these add to the pods of DaemonSets is counted once one of the pods runs, and not before"})
+			Text: "not allowed: " + strings.Join(useful, ", ") + ": what LimitRanges and RuntimeClasses add to the pods of DaemonSets is counted once one of the pods runs, and not before; pods with resourceClaims are held"})
 	}
 	if cfg.CSR.Enabled {
 		out = append(out, checkLeadersRight(ctx, client)...)

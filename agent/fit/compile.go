@@ -17,6 +17,7 @@ type constraints struct {
 	selfAll            bool    // the class matches all of its own affinity terms
 	anti               []antiAffinityConstraint
 	existing           []antiAffinityConstraint // counters of the owners of anti-affinity terms that select the class
+	claims             *claimConstraints        // nil: the class has none
 }
 
 // volumeConstraints lists the demands of one class on volumes. Most classes have none, and share one value.

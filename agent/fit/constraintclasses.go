@@ -23,8 +23,8 @@ func newConstraintClasses(classes []cluster.PodClass, namespaces []cluster.Names
 	for i := range classes {
 		c := &classes[i]
 		next := int32(len(t.first))
-		// Who has no terms costs nothing to compile, and who has volumes seldom has a like.
-		if len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread) > 0 && len(c.Volumes) == 0 {
+		// Who has no terms costs nothing to compile, and who has volumes or claims seldom has a like.
+		if len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread) > 0 && len(c.Volumes)+len(c.Claims) == 0 {
 			key = appendConstraintClass(key[:0], c)
 			if tie, ok := ids[string(key)]; ok {
 				t.of[i] = tie

@@ -56,6 +56,7 @@ func TestTie(t *testing.T) {
 			func(c *cluster.PodClass) { c.Spread[0].IgnoreNodeAffinity = true },
 			func(c *cluster.PodClass) { c.Spread[0].HonorTaints = true },
 		},
+		"Claims":  {func(c *cluster.PodClass) { c.Claims = []cluster.DeviceClaim{{}} }},
 		"Volumes": {func(c *cluster.PodClass) { c.Volumes = []cluster.Volume{{Claim: "n1/data"}} }},
 	}
 	shared := map[string]func(c *cluster.PodClass){

@@ -16,6 +16,8 @@ type NodeInfo struct {
 	// InZones is the machine as it is in each of the zones of which the cloud picks one; empty:
 	// Labels say all. See NextMachine.
 	InZones []NodeInfo
+	// Devices are those that ResourceSlices offer; nil: none are known.
+	Devices *cluster.Devices
 	// Daemons are the classes of the DaemonSets' pods that are still to come to the node.
 	// AddNode counts them as there: pods may need them on their host, or keep off them.
 	Daemons []int
@@ -152,24 +154,8 @@ const (
 	noExecute  = "NoExecute"
 )
 
-// tolerated follows v1.Toleration.ToleratesTaint. Operators other than Exists and
-// Equal tolerate nothing here.
 func tolerated(ts []cluster.Toleration, taint cluster.Taint) bool {
-	for i := range ts {
-		t := &ts[i]
-		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
-			continue
-		}
-		switch t.Operator {
-		case "Exists":
-			return true
-		case "", "Equal":
-			if t.Value == taint.Value {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(ts, func(t cluster.Toleration) bool { return t.Tolerates(&taint) })
 }
 
 // startupKeys are the taints that a node loses by itself on its way to Ready, or

@@ -18,7 +18,7 @@ func (s *State) NodeFilter(class int) NodeFilter {
 	}
 	f := NodeFilter{state: s, left: *a}
 	f.left.anti, f.left.existing = s.counting(a.anti), s.counting(a.existing)
-	if len(f.left.anti)+len(f.left.existing)+len(a.affinity)+len(a.spread)+len(s.classes[class].Volumes) == 0 {
+	if len(f.left.anti)+len(f.left.existing)+len(a.affinity)+len(a.spread)+len(s.classes[class].Volumes)+len(s.classes[class].Claims) == 0 {
 		return NodeFilter{}
 	}
 	return f

@@ -13,7 +13,7 @@ func (t *tables) binds(tie int32) bool {
 }
 
 func (a *constraints) binds() bool {
-	return a.refused != "" || len(a.onePod)+len(a.attaches)+len(a.volumes)+len(a.spread)+len(a.affinity)+len(a.anti)+len(a.existing) > 0
+	return a.refused != "" || a.claims != nil || len(a.onePod)+len(a.attaches)+len(a.volumes)+len(a.spread)+len(a.affinity)+len(a.anti)+len(a.existing) > 0
 }
 
 // Component is the number of a set of classes that can touch each other's chances
@@ -65,6 +65,9 @@ func (b *build) components() {
 	}
 }
 
+// mostClaims bounds for how many pods of a class devices are looked for on one node.
+const mostClaims = 1000
+
 // MaxFit is how many more pods of the class, one after another, F7 to F12 let onto the
 // node with all other nodes as they are; math.MaxInt32 when they set no bound.
 func (s *State) MaxFit(class, node int) int {
@@ -80,6 +83,9 @@ func (s *State) MaxFit(class, node int) int {
 		return 1
 	}
 	most := int32(math.MaxInt32)
+	if a.claims != nil {
+		most = int32(s.devices.Most(s.has[node], a.claims.demand, mostClaims))
+	}
 	for i := range a.spread {
 		most = min(most, s.mostSpread(&a.spread[i], node))
 	}

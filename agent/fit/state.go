@@ -1,6 +1,9 @@
 package fit
 
-import "github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+import (
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit/devices"
+)
 
 // The rules of the filters that look at what other pods are where, in
 // kube-scheduler's order.
@@ -11,14 +14,15 @@ const (
 	RuleVolumeZone         = "F10" // VolumeZone
 	RuleSpread             = "F11" // PodTopologySpread
 	RuleInterPod           = "F12" // InterPodAffinity, existing pods' anti-affinity included
+	RuleDevices            = "F13" // DynamicResources: claims, and devices of ResourceSlices
 )
 
 const labelHostname = "kubernetes.io/hostname"
 
-// State is a set of nodes with what is on each, as the filters F7 to F12 see it. It
+// State is a set of nodes with what is on each, as the filters F7 to F13 see it. It
 // grows by nodes and changes by pods; a judgement costs what the class asks for and
-// not what the cluster holds. Judgements may run at the same time as each other, and
-// at no other time than changes.
+// not what the cluster holds. Not safe for concurrent use: a judgement
+// remembers which devices it has found.
 //
 // Every distinct (selector, namespaces, topology key) has one counter per domain of
 // its key, kept up to date by Put; a judgement reads the counters of the node's own
@@ -40,6 +44,10 @@ type State struct {
 
 	names  [][]string         // per key, the domains' values; fresh for a template's own
 	values []map[string]int32 // per key, the domains by value
+
+	devices *devices.Allocator
+	has     []int32 // per node, the allocator's state
+	given   []int32 // for Rollback, what nodes had before pods with claims came
 
 	claims   []int32 // users of each claim
 	limits   []int64 // per node, len(drivers) each; -1: none
@@ -74,12 +82,13 @@ func (s *State) Within(scope Scope) *State { return s.constraintClasses.within(s
 
 func (ties *constraintClasses) within(scope Scope) *State {
 	t := &tables{constraintClasses: ties, hostname: -1, constraints: make([]*constraints, len(ties.first))}
-	s := &State{tables: t, shapeIDs: map[*NodeInfo]int32{}, handles: map[uint64]int32{}}
+	s := &State{tables: t, shapeIDs: map[*NodeInfo]int32{}, handles: map[uint64]int32{}, devices: devices.New()}
 	b := &build{tables: t, s: s, scope: &scope, ids: map[string]int32{}}
 	for tie := range t.first {
 		b.terms(int32(tie))
 	}
 	b.volumes()
+	b.claims()
 	b.match()
 	b.connect()
 	b.indexEligibilities()
@@ -114,6 +123,7 @@ func (s *State) AddNode(shape *NodeInfo, volumeLimits map[string]int64) int {
 		}
 		s.limits, s.attached = append(s.limits, limit), append(s.attached, 0)
 	}
+	s.has = append(s.has, s.devices.Has(shape.Devices))
 	s.joinAll(node, 1, shape.Name == "")
 	if s.logged {
 		s.log = append(s.log, change{kind: changeNode})
@@ -190,6 +200,9 @@ func (s *State) put(class, node, n int, leaving bool) {
 		}
 	}
 	s.putVolumes(class, node, n)
+	if !leaving { // it keeps what it has
+		s.putClaims(s.constraintsOf(class), node, n)
+	}
 	if s.logged {
 		kind := changePut
 		if leaving {
@@ -215,7 +228,7 @@ func (s *State) Refused(class, node int) (rule, words string) {
 	return "", ""
 }
 
-// Passes is Refused without the words. It does not allocate.
+// Passes is Refused without the words. It does not allocate, but for devices that are looked for the first time.
 func (s *State) Passes(class, node int) bool {
 	a := s.constraintsOf(class)
 	return a == nil || s.passes(a, node)
@@ -239,4 +252,5 @@ var stateFilters = []struct {
 	{RuleVolumeZone, (*State).placed},
 	{RuleSpread, (*State).spreadHolds},
 	{RuleInterPod, (*State).interPod},
+	{RuleDevices, (*State).allocatable},
 }

@@ -33,6 +33,9 @@ func (s *State) Rollback(mark int) {
 			s.reshape(int(c.node), c.class)
 		default:
 			s.put(int(c.class), int(c.node), -int(c.n), c.kind == changeTerminating)
+			if c.kind == changePut {
+				s.returnClaims(s.constraintsOf(int(c.class)), int(c.node))
+			}
 		}
 	}
 	s.log = s.log[:mark]
@@ -50,6 +53,6 @@ func (s *State) dropNode() {
 			s.names[s.hostname] = names[:last]
 		}
 	}
-	s.domains, s.shapeOf = s.domains[:node*k], s.shapeOf[:node]
+	s.domains, s.shapeOf, s.has = s.domains[:node*k], s.shapeOf[:node], s.has[:node]
 	s.limits, s.attached = s.limits[:node*d], s.attached[:node*d]
 }

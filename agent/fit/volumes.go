@@ -120,7 +120,7 @@ func (s *State) limited(a *constraints, node int) string {
 	return wordsLimit
 }
 
-// PassesVolumes tells whether F7 to F10 let one more pod of the class onto the node, also where its volumes and others that
+// PassesVolumes tells whether F7 to F10 and F13 let one more pod of the class onto the node, also where its volumes and others that
 // come before them are so many of a driver.
 func (s *State) PassesVolumes(class, node int, volumes map[string]int) bool {
 	a := s.constraintsOf(class)
@@ -128,7 +128,7 @@ func (s *State) PassesVolumes(class, node int, volumes map[string]int) bool {
 }
 
 func (s *State) passesVolumes(a *constraints, node int, volumes map[string]int) bool {
-	return a.refused == "" && s.claimsFree(a) && s.attachable(a, node, volumes) && s.reachable(a, node)
+	return a.refused == "" && s.claimsFree(a) && s.attachable(a, node, volumes) && s.reachable(a, node) && s.allocatable(a, node) == ""
 }
 
 // attachable follows CSILimits.Filter: of every driver that the pod brings new

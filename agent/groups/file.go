@@ -45,9 +45,12 @@ type Template struct {
 	Labels   map[string]string `json:",omitempty"`
 	Taints   []cluster.Taint   `json:",omitempty"`
 	Capacity map[string]int64  `json:",omitempty"` // cpu in thousandths, all others in whole units
+	Devices  []Devices         `json:",omitempty"`
 }
 
-func (t Template) empty() bool { return len(t.Labels)+len(t.Taints)+len(t.Capacity) == 0 }
+func (t Template) empty() bool {
+	return len(t.Labels)+len(t.Taints)+len(t.Capacity)+len(t.Devices) == 0
+}
 
 // find returns what the file says about a group, the most general first.
 func (f *File) find(id cluster.GroupID) []*Group {
@@ -168,6 +171,9 @@ func (t *Template) apply(to *cluster.Template, r cluster.Reservation) {
 	}
 	if len(t.Capacity) > 0 {
 		t.applyCapacity(to, r)
+	}
+	if len(t.Devices) > 0 {
+		applyDevices(to, t.Devices)
 	}
 	h := fnv.New64a()
 	if err := json.NewEncoder(h).Encode(t); err == nil { // maps and strings always encode

@@ -199,8 +199,9 @@ func (r *reader) options(at string, v any, o *cluster.Options) {
 
 func (r *reader) template(at string, v any) (t Template) {
 	r.object(at, v, fields{
-		"labels": into(&t.Labels, r.nodeLabels),
-		"taints": into(&t.Taints, r.taints),
+		"labels":  into(&t.Labels, r.nodeLabels),
+		"taints":  into(&t.Taints, r.taints),
+		"devices": items(r, &t.Devices, r.devices),
 		"capacity": func(at string, v any) {
 			t.Capacity = map[string]int64{}
 			r.entries(at, v, func(at, name string, v any) {

@@ -24,6 +24,9 @@ type corrected struct {
 func (o *Observer) correctGroups(groups []cluster.NodeGroup, seen template.Evidence, now time.Time) {
 	seen.Specs, seen.ProvisionTime = o.inventory.Specs(), o.ProvisionTime
 	groups, advice := template.Correct(slices.Clone(groups), seen, o.corrections, now)
+	for i := range groups {
+		groups[i].Template.Devices = o.store.JudgeDevices(groups[i].Template.Devices)
+	}
 	for g, text := range advice {
 		if o.loggedAdvice[g] != text {
 			o.log.WithFields(logrus.Fields{"group": string(g), "why": text}).Warn("the group's nodes differ from its template; decisions use what the nodes report")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -58,9 +59,12 @@ type Observer struct {
 	inventory *inventory.Inventory
 	store     *store.Store
 	shared    *kube.Informers
+	client    *kube.Client
 	pods      *podWatch
 	synced    []cache.InformerSynced
-	wakes     map[store.Urgency]chan struct{}
+	// devicesTried tells that claims of pods are read, or cannot be.
+	devicesTried atomic.Bool
+	wakes        map[store.Urgency]chan struct{}
 
 	mu            sync.Mutex
 	lastAnswer    time.Time
@@ -77,7 +81,7 @@ type Observer struct {
 // convert.Strip as their transform; that of DaemonSets counts them as well. Pods have a watch of their own (podWatch).
 func New(cfg Config, client *kube.Client, shared *kube.Informers, inv *inventory.Inventory, log *logrus.Entry) (*Observer, error) {
 	o := &Observer{
-		cfg: cfg, log: log, inventory: inv, store: store.New(cfg.Schedulers), shared: shared,
+		cfg: cfg, log: log, inventory: inv, store: store.New(cfg.Schedulers), shared: shared, client: client,
 		wakes:         map[store.Urgency]chan struct{}{store.Soon: make(chan struct{}, 1), store.Later: make(chan struct{}, 1)},
 		watchFailures: map[string]watchFailure{}, without: map[string]bool{},
 		corrections: map[string]template.Correction{},
@@ -85,7 +89,7 @@ func New(cfg Config, client *kube.Client, shared *kube.Informers, inv *inventory
 	}
 	s := o.store
 	o.pods = newPodWatch(livePods(client), s, o.Wake, func(err error) { o.watchFailed("pods", o.pods.reflector, err) })
-	o.synced = append(o.synced, o.pods.hasSynced)
+	o.synced = append(o.synced, o.pods.hasSynced, func() bool { return o.devicesTried.Load() || o.pods.hasSynced() && !s.WantsDevices() })
 	return o, errors.Join(
 		shared.DaemonSets().SetTransform(s.StripDaemonSet),
 		watch(o, "nodes", shared.Nodes(), s.PutNode, func(n *corev1.Node) store.Urgency { return s.DeleteNode(cluster.NodeName(n.Name)) }),
@@ -114,7 +118,20 @@ func New(cfg Config, client *kube.Client, shared *kube.Informers, inv *inventory
 
 // watch connects one informer to the store.
 func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, put, remove func(*T) store.Urgency) error {
-	reg, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	reg, err := informer.AddEventHandler(events(o, put, remove))
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", name, err)
+	}
+	o.synced = append(o.synced, func() bool { return reg.HasSynced() || o.doesWithout(name) })
+	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { o.watchFailed(name, informer, err) }); err != nil {
+		return fmt.Errorf("watch %s: %w", name, err)
+	}
+	return nil
+}
+
+// events hands the events of an informer to the store.
+func events[T any](o *Observer, put, remove func(*T) store.Urgency) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if t, ok := obj.(*T); ok {
 				o.Wake(put(t))
@@ -133,21 +150,14 @@ func watch[T any](o *Observer, name string, informer cache.SharedIndexInformer, 
 				o.Wake(remove(t))
 			}
 		},
-	})
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", name, err)
 	}
-	o.synced = append(o.synced, func() bool { return reg.HasSynced() || o.doesWithout(name) })
-	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { o.watchFailed(name, informer, err) }); err != nil {
-		return fmt.Errorf("watch %s: %w", name, err)
-	}
-	return nil
 }
 
 // Start starts the informers and returns at once.
 func (o *Observer) Start(ctx context.Context) {
 	o.shared.Start(ctx)
 	go o.pods.run(ctx)
+	go o.watchDevices(ctx)
 }
 
 // WaitForSync returns when every watch has delivered its initial list, or when ctx ends.

@@ -16,7 +16,7 @@ import (
 //
 //	headroom NAME COUNT cpu=.. mem=.. [select=k:v] [machine=GROUP] [from=10m to=1h]
 //	priorities PRIORITY:REGEX ...     priorities fault WORDS
-//	shows NODE [taints=k:v:Effect,..|none] [operator=k:v:Effect] [lacks=label,..] [has=k:v] [gpu=N] [disks=N]
+//	shows NODE [taints=k:v:Effect,..|none] [operator=k:v:Effect] [lacks=label,..] [has=k:v] [gpu=N] [disks=N] [devices=KIND:N,..|none] [taken=KIND:N,..]
 func (w *teller) wish(f []string, kv map[string]string) bool {
 	switch f[0] {
 	case "headroom":
@@ -83,6 +83,7 @@ func shows(n *cluster.Node, kv map[string]string) {
 	if kv["disks"] != "" {
 		n.VolumeLimits = map[string]int64{"ebs": int64(num(kv["disks"]))}
 	}
+	showsDevices(n, kv)
 }
 
 // groupWish sets what groups.yaml says of a group: price, spot (types that it may start there), prio, balance, quota, zones, pause

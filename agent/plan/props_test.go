@@ -564,7 +564,54 @@ func someWorld(r *rand.Rand) (cluster.Snapshot, decision.Memory, decision.Policy
 	s.Stale = pick(r, "", "", "", "", "", "", "the API server does not answer")
 	m.LittleFilled = t0.Add(-time.Second) // no draw: with patience, pods wait for fuller machines
 	someReplacements(&s, &m, &p)
+	someDevices(rand.New(rand.NewPCG(r.Uint64(), 58)), &s)
 	return s, m, p
+}
+
+// someDevices gives half of the worlds devices, and pods that claim them. It draws last, as above.
+func someDevices(r *rand.Rand, s *cluster.Snapshot) {
+	if r.IntN(2) == 0 {
+		return
+	}
+	kinds := []string{"gpu", "nic"}
+	some := func() *cluster.Devices {
+		out := &cluster.Devices{Unready: pick(r, "", "", "", "", "nic/pool")}
+		for range r.IntN(5) {
+			kind := pick(r, kinds...)
+			out.Devices = append(out.Devices, cluster.Device{Driver: kind, Matches: []string{kind}, Attributes: map[string]string{"k/numa": pick(r, "int:0", "int:1")}})
+		}
+		return pick(r, out, out, nil)
+	}
+	for i := range s.Groups {
+		s.Groups[i].Template.Devices = some()
+	}
+	for i, n := range s.Nodes {
+		own := *n
+		if own.Devices = some(); own.Devices != nil {
+			for k := range own.Devices.Devices {
+				own.Devices.Devices[k].Taken = r.IntN(2) == 0
+			}
+		}
+		s.Nodes[i] = &own
+	}
+	for i := range s.Classes {
+		for range max(0, r.IntN(4)-1) {
+			ask := func() cluster.DeviceAsk {
+				return cluster.DeviceAsk{Selectors: []string{pick(r, kinds...)}, Count: 1 + r.IntN(2), All: r.IntN(5) == 0, Admin: r.IntN(8) == 0}
+			}
+			c := cluster.DeviceClaim{Requests: []cluster.DeviceRequest{{Name: "a", Alternatives: []cluster.DeviceAsk{ask()}}}, Refused: pick(r, "", "", "", "", "", "device class x does not exist")}
+			if r.IntN(3) == 0 {
+				c.Requests[0].Alternatives = append(c.Requests[0].Alternatives, ask())
+			}
+			if r.IntN(3) == 0 {
+				c.Constraints = []cluster.DeviceConstraint{{Attribute: "k/numa", Distinct: r.IntN(3) == 0}}
+			}
+			if r.IntN(8) == 0 && len(s.Nodes) > 0 {
+				c = cluster.DeviceClaim{On: []cluster.NodeTerm{{Fields: []cluster.Requirement{{Key: "metadata.name", Operator: "In", Values: []string{string(s.Nodes[0].Name)}}}}}}
+			}
+			s.Classes[i].Claims = append(s.Classes[i].Claims, c)
+		}
+	}
 }
 
 func somePod(r *rand.Rand, s *cluster.Snapshot, i int, ago func(time.Duration) time.Time) cluster.Pod {

@@ -262,8 +262,8 @@ func (w *teller) amount(kv map[string]string) cluster.Resources {
 }
 
 func (w *teller) group(g *cluster.NodeGroup, kv map[string]string) {
-	if kv["cpu"] == "" && kv["mem"]+kv["pods"]+kv["gpu"]+kv["disks"]+kv["labels"]+kv["taints"] != "" {
-		panic(badValue("mem, pods, gpu, disks, labels and taints make a new template, which needs cpu"))
+	if kv["cpu"] == "" && kv["mem"]+kv["pods"]+kv["gpu"]+kv["disks"]+kv["devices"]+kv["labels"]+kv["taints"] != "" {
+		panic(badValue("mem, pods, gpu, disks, devices, labels and taints make a new template, which needs cpu"))
 	}
 	if kv["cpu"] != "" {
 		g.Template = cluster.Template{Spec: "lt-1", Labels: pairs(kv["labels"]), Taints: taints(kv["taints"]), Allocatable: w.amount(kv)}
@@ -274,6 +274,7 @@ func (w *teller) group(g *cluster.NodeGroup, kv map[string]string) {
 		if n := num(kv["disks"]); n > 0 {
 			g.Template.VolumeLimits = map[string]int64{"ebs": int64(n)}
 		}
+		g.Template.Devices = devices(kv["devices"], "")
 	}
 	for k, v := range kv {
 		switch k {
@@ -318,7 +319,7 @@ func (w *teller) node(name string, kv map[string]string) {
 	if g := kv["group"]; g != "" {
 		gr := w.find(g)
 		own := n.Labels
-		n.Allocatable, n.Labels = gr.Template.Allocatable, maps.Clone(gr.Template.Labels)
+		n.Allocatable, n.Labels, n.Devices = gr.Template.Allocatable, maps.Clone(gr.Template.Labels), gr.Template.Devices
 		for k, v := range own {
 			round.Set(&n.Labels, k, v)
 		}
@@ -343,6 +344,7 @@ func (w *teller) node(name string, kv map[string]string) {
 	if kv["cpu"] != "" {
 		n.Allocatable = w.amount(kv)
 	}
+	showsDevices(&n, kv)
 	if n.Allocatable.Pods == 0 {
 		n.Allocatable.Pods = 110
 	}
@@ -352,6 +354,41 @@ func (w *teller) node(name string, kv map[string]string) {
 		w.mark(&n, w.s.Now.Add(-dur(kv["mark"])), kv["ours"] != "no")
 	}
 	w.s.Nodes = append(w.s.Nodes, &n)
+}
+
+// devices reads kinds of devices and how many, "gpu:4,nic:2"; taken are those that claims have. A kind is the driver, and the selector
+// that selects it.
+func devices(of, taken string) *cluster.Devices {
+	if of == "" || of == "none" {
+		return nil
+	}
+	out, gone := &cluster.Devices{}, pairs(taken)
+	for _, kind := range slices.Sorted(maps.Keys(pairs(of))) {
+		for i := range num(pairs(of)[kind]) {
+			out.Devices = append(out.Devices, cluster.Device{Driver: kind, Name: fmt.Sprint(kind, i), Matches: []string{kind}, Taken: i < num(gone[kind])})
+		}
+	}
+	return out
+}
+
+// showsDevices reads what devices a node has, where that is not what its group's template says.
+func showsDevices(n *cluster.Node, kv map[string]string) {
+	if kv["devices"] != "" {
+		n.Devices = devices(kv["devices"], kv["taken"])
+	} else if kv["taken"] != "" {
+		all := *n.Devices
+		all.Devices = slices.Clone(all.Devices)
+		left := map[string]int{}
+		for kind, count := range pairs(kv["taken"]) {
+			left[kind] = num(count)
+		}
+		for i := range all.Devices {
+			d := &all.Devices[i]
+			left[d.Driver]--
+			d.Taken = left[d.Driver] >= 0
+		}
+		n.Devices = &all
+	}
 }
 
 func (w *teller) mark(n *cluster.Node, at time.Time, ours bool) {
@@ -383,11 +420,31 @@ func (w *teller) class(name string, kv map[string]string) int {
 		c.TooLarge, c.NotUnderstood = true, []string{"its labels take " + kv["large"]}
 	}
 	w.ties(&c, app, kv)
+	w.claims(&c, kv["claims"])
 	if kv["refused"] != "" {
 		c.Volumes = []cluster.Volume{{Refused: strings.ReplaceAll(kv["refused"], "_", " ")}}
 	}
 	w.s.Classes = append(w.s.Classes, c)
 	return len(w.s.Classes) - 1
+}
+
+// claims reads the claims of a class, one for each kind of devices: "gpu:2", "gpu:all", "on:NODE" for one that is allocated there.
+func (w *teller) claims(c *cluster.PodClass, of string) {
+	if of == "" {
+		return
+	}
+	for x := range strings.SplitSeq(of, ",") {
+		kind, count, _ := strings.Cut(x, ":")
+		if kind == "on" {
+			c.Claims = append(c.Claims, cluster.DeviceClaim{On: []cluster.NodeTerm{{Fields: []cluster.Requirement{{Key: "metadata.name", Operator: "In", Values: []string{count}}}}}})
+			continue
+		}
+		ask := cluster.DeviceAsk{Selectors: []string{kind}, All: count == "all"}
+		if !ask.All {
+			ask.Count = num(count)
+		}
+		c.Claims = append(c.Claims, cluster.DeviceClaim{Requests: []cluster.DeviceRequest{{Name: "r", Alternatives: []cluster.DeviceAsk{ask}}}})
+	}
 }
 
 // ties reads the constraints between a class and other pods: near and anti are KEY or KEY:APP, spread is

@@ -23,9 +23,9 @@ type command struct {
 }
 
 const (
-	templateKeys = "cpu mem pods gpu disks labels taints"
+	templateKeys = "cpu mem pods gpu disks devices labels taints"
 	groupKeys    = templateKeys + " target min max unknown stale paused keeps replacing replacingstale busy price prio balance quota pause spot gpuutil unneeded provision startup ignoreds zones source drift maxage repair budgets"
-	classKeys    = "app cpu mem gpu select prio tolerate port uses large near anti spread claim refused"
+	classKeys    = "app cpu mem gpu select prio tolerate port uses large near anti spread claim claims refused"
 )
 
 // words are the language of the stories. A new word is written here and read in teller; a word
@@ -34,7 +34,7 @@ var words = map[string]command{
 	"group":    {plain: 2, keys: groupKeys},
 	"set":      {plain: 1, keys: groupKeys},
 	"instance": {plain: 2, keys: "phase age addr uncreated failure"},
-	"node":     {plain: 1, keys: "group instance age cpu mem pods gpu ready since pid addr uuid cordon mark ours anno plane labels taints source"},
+	"node":     {plain: 1, keys: "group instance age cpu mem pods gpu ready since pid addr uuid cordon mark ours anno plane labels taints source devices taken"},
 	"pods":     {plain: 2, keys: classKeys + " ns age on safe disrupt volume mirror gated nominated new pending owner delay keep evictds pdb deleting daemon rev from unready crashing unstarted"},
 
 	"daemonset": {plain: 1, keys: classKeys + " rev"},
@@ -47,7 +47,7 @@ var words = map[string]command{
 
 	"stale": {text: true}, "failure": {text: true}, "failed": {text: true}, "kept": {text: true},
 	"priorities": {text: true}, "note": {text: true},
-	"shows": {plain: 1, keys: "taints operator lacks has gpu disks kubelet ready"}, "controlplane": {plain: 1}, "sick": {plain: 2, keys: "since"},
+	"shows": {plain: 1, keys: "taints operator lacks has gpu disks devices taken kubelet ready"}, "controlplane": {plain: 1}, "sick": {plain: 2, keys: "since"},
 }
 
 // refused says what is wrong with the words of a line, "" where nothing is.

@@ -14,6 +14,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
@@ -36,6 +37,7 @@ type Client struct {
 	Discovery      Discovery
 	Networking     Networking
 	Node           Node
+	Resource       Resource
 
 	// ServerVersion asks the API server which version it is.
 	ServerVersion func(context.Context) (*version.Info, error)
@@ -104,6 +106,12 @@ type (
 	Node struct {
 		RuntimeClasses func() Kind[*nodev1.RuntimeClass, *nodev1.RuntimeClassList]
 	}
+	Resource struct {
+		DeviceClasses          func() Kind[*resourcev1.DeviceClass, *resourcev1.DeviceClassList]
+		ResourceSlices         func() Kind[*resourcev1.ResourceSlice, *resourcev1.ResourceSliceList]
+		ResourceClaims         func(namespace string) Kind[*resourcev1.ResourceClaim, *resourcev1.ResourceClaimList]
+		ResourceClaimTemplates func(namespace string) Kind[*resourcev1.ResourceClaimTemplate, *resourcev1.ResourceClaimTemplateList]
+	}
 )
 
 // The groups under the names of client-go's clientset.
@@ -146,6 +154,9 @@ func (c *Client) NetworkingV1() *Networking { return &c.Networking }
 
 // NodeV1 has RuntimeClasses.
 func (c *Client) NodeV1() *Node { return &c.Node }
+
+// ResourceV1 has the kinds of dynamic resource allocation.
+func (c *Client) ResourceV1() *Resource { return &c.Resource }
 
 // IsWatchListSemanticsUnSupported is what client-go's Reflector asks.
 func (c *Client) IsWatchListSemanticsUnSupported() bool { return c.Unstreamed }

@@ -17,6 +17,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,6 +35,7 @@ func New(cfg *rest.Config) (*Client, error) {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
 	core, apps, storage := r[corev1.SchemeGroupVersion], r[appsv1.SchemeGroupVersion], r[storagev1.SchemeGroupVersion]
+	devices := r[resourcev1.SchemeGroupVersion]
 	policy, authorization := r[policyv1.SchemeGroupVersion], r[authorizationv1.SchemeGroupVersion]
 	return &Client{
 		REST: core, ServerVersion: serverVersion(core), Resources: resources(core),
@@ -78,6 +80,12 @@ func New(cfg *rest.Config) (*Client, error) {
 		Discovery:  Discovery{EndpointSlices: namespaced(r[discoveryv1.SchemeGroupVersion], "endpointslices", of[discoveryv1.EndpointSlice], of[discoveryv1.EndpointSliceList])},
 		Networking: Networking{ServiceCIDRs: global(r[networkingv1.SchemeGroupVersion], "servicecidrs", of[networkingv1.ServiceCIDR], of[networkingv1.ServiceCIDRList])},
 		Node:       Node{RuntimeClasses: global(r[nodev1.SchemeGroupVersion], "runtimeclasses", of[nodev1.RuntimeClass], of[nodev1.RuntimeClassList])},
+		Resource: Resource{
+			DeviceClasses:          global(devices, "deviceclasses", of[resourcev1.DeviceClass], of[resourcev1.DeviceClassList]),
+			ResourceSlices:         global(devices, "resourceslices", of[resourcev1.ResourceSlice], of[resourcev1.ResourceSliceList]),
+			ResourceClaims:         namespaced(devices, "resourceclaims", of[resourcev1.ResourceClaim], of[resourcev1.ResourceClaimList]),
+			ResourceClaimTemplates: namespaced(devices, "resourceclaimtemplates", of[resourcev1.ResourceClaimTemplate], of[resourcev1.ResourceClaimTemplateList]),
+		},
 	}, nil
 }
 

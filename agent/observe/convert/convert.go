@@ -321,6 +321,9 @@ func labelRequirements(in []corev1.NodeSelectorRequirement) []cluster.Requiremen
 	return out
 }
 
+// ResourceClaims stands in PodClass.NotUnderstood for claims whose objects nobody has looked up; package devices does.
+const ResourceClaims = "resourceClaims"
+
 // notUnderstood lists the features of a pod that fit does not judge, by their names in
 // the API.
 func notUnderstood(spec *corev1.PodSpec, schedulers []string) []string {
@@ -331,7 +334,7 @@ func notUnderstood(spec *corev1.PodSpec, schedulers []string) []string {
 		}
 	}
 	if len(spec.ResourceClaims) > 0 {
-		out = append(out, "resourceClaims")
+		out = append(out, ResourceClaims)
 	}
 	// NodeDeclaredFeatures: only nodes that say so in status.declaredFeatures take these.
 	if spec.HostNetwork && spec.HostUsers != nil && !*spec.HostUsers {

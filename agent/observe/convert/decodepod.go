@@ -45,9 +45,9 @@ var (
 		3: {
 			2: fields(3, 6), // of a condition: lastProbeTime, message
 			8: unreadOfStatus, 10: unreadOfStatus,
-			// message, reason, the addresses, startTime, qosClass, the statuses of ephemeral containers and of
-			// resource claims, resize and observedGeneration
-			3: nil, 4: nil, 5: nil, 6: nil, 7: nil, 9: nil, 12: nil, 13: nil, 14: nil, 15: nil, 16: nil, 17: nil, 18: nil, 21: nil,
+			// message, reason, the addresses, startTime, qosClass, the statuses of ephemeral containers, resize and
+			// observedGeneration
+			3: nil, 4: nil, 5: nil, 6: nil, 7: nil, 9: nil, 12: nil, 13: nil, 14: nil, 16: nil, 17: nil, 18: nil, 21: nil,
 		},
 	}
 )

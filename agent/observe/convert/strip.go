@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,6 +85,17 @@ func Strip(obj any) (any, error) {
 			o.Spec.Drivers[i].NodeID, o.Spec.Drivers[i].TopologyKeys = "", nil
 		}
 		o.Spec.Drivers = fitting(o.Spec.Drivers, (*storagev1.CSINodeDriver).Size)
+	case *resourcev1.DeviceClass:
+		o.Labels, o.Annotations, o.Spec.Config = nil, nil, nil
+	case *resourcev1.ResourceSlice:
+		o.Labels, o.Annotations = nil, nil
+	case *resourcev1.ResourceClaim:
+		o.Labels, o.Annotations, o.Spec.Devices.Config, o.Status.Devices = nil, nil, nil, nil
+		if a := o.Status.Allocation; a != nil {
+			a.Devices.Config = nil
+		}
+	case *resourcev1.ResourceClaimTemplate:
+		o.Labels, o.Annotations, o.Spec.ObjectMeta, o.Spec.Spec.Devices.Config = nil, nil, metav1.ObjectMeta{}, nil
 	case *coordinationv1.Lease:
 		o.OwnerReferences, o.Labels, o.Annotations = nil, nil, nil
 	}
@@ -170,7 +182,7 @@ func stripPod(p *corev1.Pod) {
 	p.Annotations = only(p.Annotations, keptAnnotations)
 	stripSpec(&p.Spec)
 	p.Spec.ReadinessGates = nil
-	st := corev1.PodStatus{Phase: p.Status.Phase, NominatedNodeName: p.Status.NominatedNodeName}
+	st := corev1.PodStatus{Phase: p.Status.Phase, NominatedNodeName: p.Status.NominatedNodeName, ResourceClaimStatuses: p.Status.ResourceClaimStatuses}
 	for _, c := range p.Status.Conditions {
 		switch c.Type {
 		case corev1.PodScheduled, corev1.PodResizePending:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/devices"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/volumes"
 )
 
@@ -18,6 +19,7 @@ type PodRow struct {
 	row     cluster.Pod
 	class   *cluster.PodClass // without its volumes; equal classes of one PodReader are one
 	volumes volumes.Use
+	devices devices.Use
 }
 
 // PodReader reads the pods of one list. Pods of the list share their class, their owner and
@@ -42,7 +44,7 @@ func (r *PodReader) Read(p *corev1.Pod) *PodRow { return r.store.readPod(p, r) }
 // readPod reads a pod; shared may be nil.
 func (s *Store) readPod(p *corev1.Pod, shared *PodReader) *PodRow {
 	class := convert.PodClass(p, s.schedulers)
-	out := &PodRow{row: convert.Pod(p), class: &class, volumes: volumes.PodUse(p)}
+	out := &PodRow{row: convert.Pod(p), class: &class, volumes: volumes.PodUse(p), devices: devices.PodUse(p)}
 	if shared != nil {
 		shared.share(out)
 	}
@@ -52,7 +54,7 @@ func (s *Store) readPod(p *corev1.Pod, shared *PodReader) *PodRow {
 // share replaces the parts of a row that the reader has met before.
 func (r *PodReader) share(p *PodRow) {
 	if p.class = r.class(p.class); p.class.TooLarge {
-		p.volumes = volumes.Use{} // what they demand is not kept either
+		p.volumes, p.devices = volumes.Use{}, devices.Use{} // what they demand is not kept either
 	}
 	if p.row.Owner != nil {
 		if o, ok := r.owners[*p.row.Owner]; ok {

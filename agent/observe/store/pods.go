@@ -26,9 +26,11 @@ func (s *Store) put(p *PodRow) Urgency {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.volumes.SetPod(row.Key, p.volumes, &class)
+	s.devices.SetPod(row.Key, p.devices, &class)
 	s.setClass(&row, class)
 	if s.classes.rows[row.Class].TooLarge {
 		s.volumes.DeletePod(row.Key)
+		s.devices.DeletePod(row.Key)
 	}
 	old, had := s.pod(row.Key, row.Node)
 	if had {
@@ -93,6 +95,7 @@ func (s *Store) DeletePod(key cluster.PodKey, node cluster.NodeName) Urgency {
 		return Never
 	}
 	s.volumes.DeletePod(key)
+	s.devices.DeletePod(key)
 	s.countOwned(&old, -1)
 	if old.Node == "" {
 		s.pods.delete(key)

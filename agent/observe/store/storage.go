@@ -3,6 +3,8 @@ package store
 import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
 func (s *Store) PutClaim(c *corev1.PersistentVolumeClaim) Urgency {
@@ -73,28 +75,35 @@ func (s *Store) updateClasses(claims []string) Urgency {
 	urgency := Never
 	for _, claim := range claims {
 		for key, node := range s.volumes.PodsOf(claim) {
-			p, ok := s.pod(key, node)
-			if !ok {
-				continue
-			}
-			class, old := s.classes.rows[p.OnNode()], p
-			s.volumes.Complete(key, &class)
-			s.setClass(&p, class)
-			s.releaseClass(&old)
-			if s.classes.rows[p.Class].TooLarge {
-				s.volumes.DeletePod(key)
-			}
-			if p.Class == old.Class && p.Takes == old.Takes {
-				continue
-			}
-			if p.Node != "" {
-				s.nodes.putPod(p)
-				s.updateVolumeLimits(p.Node)
-				continue
-			}
-			s.pods.put(key, p)
-			urgency = Soon
+			urgency = max(urgency, s.completeAnew(key, node))
 		}
 	}
 	return urgency
+}
+
+// completeAnew gives a pod the class that it has now, with what its volumes and claims demand.
+func (s *Store) completeAnew(key cluster.PodKey, node cluster.NodeName) Urgency {
+	p, ok := s.pod(key, node)
+	if !ok {
+		return Never
+	}
+	class, old := s.classes.rows[p.OnNode()], p
+	s.volumes.Complete(key, &class)
+	s.devices.Complete(key, &class)
+	s.setClass(&p, class)
+	s.releaseClass(&old)
+	if s.classes.rows[p.Class].TooLarge {
+		s.volumes.DeletePod(key)
+		s.devices.DeletePod(key)
+	}
+	switch {
+	case p.Class == old.Class && p.Takes == old.Takes:
+		return Never
+	case p.Node != "":
+		s.nodes.putPod(p)
+		s.updateVolumeLimits(p.Node)
+		return Never
+	}
+	s.pods.put(key, p)
+	return Soon
 }

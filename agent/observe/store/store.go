@@ -11,6 +11,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/devices"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/template"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/volumes"
 )
@@ -37,6 +38,7 @@ type Store struct {
 	budgets     table[string, cluster.Budget]
 	namespaces  table[string, cluster.Namespace]
 	volumes     *volumes.Index
+	devices     *devices.Index
 	nodeLimits  map[cluster.NodeName]map[string]int64 // of CSINodes
 	attachments attachments
 	// fullLimits are the limits of nodes whose stored Node shows less (effectiveLimits).
@@ -74,6 +76,7 @@ func New(schedulers []string) *Store {
 		selectors:             map[string]budgetSelectors{},
 		budgetsOfClass:        map[int][]string{},
 		volumes:               volumes.NewIndex(),
+		devices:               devices.NewIndex(),
 		nodeLimits:            map[cluster.NodeName]map[string]int64{},
 		attachments:           newAttachments(),
 		fullLimits:            map[cluster.NodeName]map[string]int64{},
@@ -87,7 +90,7 @@ func (s *Store) Snapshot(known int) (snapshot cluster.Snapshot, version int, evi
 	defer s.mu.Unlock()
 	snapshot, version = s.contents(), s.nodes.version
 	if version != known {
-		evidence = &template.Evidence{Nodes: snapshot.Nodes, Classes: snapshot.Classes, FirstSeen: maps.Clone(s.firstSeen), FullLimits: maps.Clone(s.fullLimits)}
+		evidence = &template.Evidence{Nodes: snapshot.Nodes, Classes: snapshot.Classes, FirstSeen: maps.Clone(s.firstSeen), FullLimits: maps.Clone(s.fullLimits), NoDevices: !s.devices.Read()}
 	}
 	return snapshot, version, evidence
 }
@@ -106,6 +109,7 @@ func (s *Store) TakeUnschedulableSince() time.Time {
 // contents is Snapshot for a caller that holds mu.
 func (s *Store) contents() cluster.Snapshot {
 	s.applyNewSizes()
+	s.applyDevices()
 	nodes, pods := s.nodesAndPods()
 	return cluster.Snapshot{
 		Nodes:       nodes,
@@ -134,7 +138,7 @@ func (s *Store) PutNode(n *corev1.Node) Urgency {
 	if k := s.nodes.entries[row.Name]; k != nil {
 		pods = k.node.Pods // seen before their Node
 	}
-	row.VolumeLimits = s.effectiveLimits(row.Name, pods)
+	row.VolumeLimits, row.Devices = s.effectiveLimits(row.Name, pods), s.devices.OnNode(row.Name)
 	if had {
 		row.Pods = old.Pods
 		if reflect.DeepEqual(*old, row) {

@@ -40,7 +40,9 @@ type Correction struct {
 	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
 	// Static is what static pods take of each machine.
 	Static cluster.Resources `json:"static,omitzero"`
-	At     time.Time         `json:"at"` // when nodes last reported it, truncated to timeStep
+	// Devices are those of a node, all of them free; nil: no node has shown any.
+	Devices *cluster.Devices `json:"devices,omitempty"`
+	At      time.Time        `json:"at"` // when nodes last reported it, truncated to timeStep
 }
 
 // FirstSeen is a node as it was first seen, soon after it registered.
@@ -59,6 +61,8 @@ type Evidence struct {
 	FirstSeen map[cluster.NodeName]FirstSeen
 	// FullLimits are the volume limits of nodes of which Node.VolumeLimits shows less.
 	FullLimits map[cluster.NodeName]map[string]int64
+	// NoDevices tells that nodes do not show their devices: ResourceSlices are not read.
+	NoDevices bool
 	// ProvisionTime is how long a machine may take to become what its group's machines are, where
 	// its group does not say.
 	ProvisionTime time.Duration
@@ -167,7 +171,10 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 			known[g.Template.Spec] = c
 		default:
 			c = c.withStartingSizes(&g.Template, true, starting)
-			c.ExtraLabels, c.VolumeLimits, c.Static = r.sharedLabels(), r.leastLimits(seen.FullLimits), r.static()
+			c.ExtraLabels, c.VolumeLimits, c.Static, c.Devices = r.sharedLabels(), r.leastLimits(seen.FullLimits), r.static(), old.Devices
+			if !seen.NoDevices {
+				c.Devices = r.fewestDevices()
+			}
 			c.At = now.UTC().Truncate(timeStep)
 			known[g.Template.Spec] = c.persistent(known[g.Template.Spec], &r, now)
 		}
@@ -309,6 +316,9 @@ func (c Correction) apply(t *cluster.Template) {
 	t.Allocatable = t.Allocatable.Sub(c.Static)
 	if len(c.VolumeLimits) > 0 {
 		t.VolumeLimits = c.VolumeLimits
+	}
+	if c.Devices != nil {
+		t.Devices = c.Devices
 	}
 	if len(c.MissingLabels)+len(c.ExtraLabels) > 0 {
 		labels := make(map[string]string, len(t.Labels)+len(c.ExtraLabels))

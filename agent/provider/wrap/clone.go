@@ -7,7 +7,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// Clone returns a copy of a group that shares nothing with it but the maps of Source, which
+// Clone returns a copy of a group that shares nothing with it but the maps of Source and the Devices, which
 // nobody writes to: the result of Groups belongs to the caller.
 func Clone(g cluster.NodeGroup) cluster.NodeGroup {
 	t := &g.Template

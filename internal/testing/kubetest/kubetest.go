@@ -17,6 +17,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
@@ -93,6 +94,20 @@ func Client(c kubernetes.Interface) *kube.Client {
 		Networking: kube.Networking{ServiceCIDRs: func() kube.Kind[*networkingv1.ServiceCIDR, *networkingv1.ServiceCIDRList] {
 			return c.NetworkingV1().ServiceCIDRs()
 		}},
+		Resource: kube.Resource{
+			DeviceClasses: func() kube.Kind[*resourcev1.DeviceClass, *resourcev1.DeviceClassList] {
+				return c.ResourceV1().DeviceClasses()
+			},
+			ResourceSlices: func() kube.Kind[*resourcev1.ResourceSlice, *resourcev1.ResourceSliceList] {
+				return c.ResourceV1().ResourceSlices()
+			},
+			ResourceClaims: func(namespace string) kube.Kind[*resourcev1.ResourceClaim, *resourcev1.ResourceClaimList] {
+				return c.ResourceV1().ResourceClaims(namespace)
+			},
+			ResourceClaimTemplates: func(namespace string) kube.Kind[*resourcev1.ResourceClaimTemplate, *resourcev1.ResourceClaimTemplateList] {
+				return c.ResourceV1().ResourceClaimTemplates(namespace)
+			},
+		},
 		Node: kube.Node{RuntimeClasses: func() kube.Kind[*nodev1.RuntimeClass, *nodev1.RuntimeClassList] {
 			return c.NodeV1().RuntimeClasses()
 		}},

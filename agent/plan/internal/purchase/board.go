@@ -293,9 +293,9 @@ func (b *board) takes(class, g int) bool {
 	return b.rooms[g] != nil && b.takesOn(class, g, b.rooms[g], b.infos[g]) && b.reachesVolumes(class, g)
 }
 
-// reachesVolumes tells whether a machine of a group reaches the volumes of a class. Each pair is asked once.
+// reachesVolumes tells whether a machine of a group reaches the volumes of a class and has the devices of its claims. Each pair is asked once.
 func (b *board) reachesVolumes(class, g int) bool {
-	if !b.Constrained(class) || len(b.Snapshot.Classes[class].Volumes) == 0 {
+	if c := &b.Snapshot.Classes[class]; !b.Constrained(class) || len(c.Volumes)+len(c.Claims) == 0 {
 		return true
 	}
 	if b.reaches[class] == nil {

@@ -38,7 +38,7 @@ func (w *Buyer) Constrain() {
 func mayBeConstrained(w *round.State) bool {
 	for i := range w.Demands {
 		c := &w.Snapshot.Classes[w.Demands[i].Class]
-		if len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes) > 0 {
+		if len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes)+len(c.Claims) > 0 {
 			return true
 		}
 	}

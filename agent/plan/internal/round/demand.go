@@ -185,8 +185,14 @@ func (w *State) HoldUnknown() {
 		c := &w.Snapshot.Classes[k.Class]
 		if len(c.NotUnderstood) == 0 {
 			i := slices.IndexFunc(c.Volumes, func(v cluster.Volume) bool { return v.Refused != "" })
+			why := ""
+			if i >= 0 {
+				why = c.Volumes[i].Refused
+			} else if i = slices.IndexFunc(c.Claims, func(v cluster.DeviceClaim) bool { return v.Refused != "" }); i >= 0 {
+				why = c.Claims[i].Refused
+			}
 			if i >= 0 && k.Buys { // a claim may be seen a moment after its pod
-				w.HeldPods(&k, len(k.Keys), decision.RuleVolume, c.Volumes[i].Refused)
+				w.HeldPods(&k, len(k.Keys), decision.RuleVolume, why)
 			}
 			return i >= 0
 		}

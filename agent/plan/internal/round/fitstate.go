@@ -26,7 +26,7 @@ func (w *State) Fill(st *fit.State) *fit.State {
 			switch pod := &n.Pods[k]; {
 			case pod.Finished:
 			case pod.Deleting.IsZero():
-				st.Put(pod.Class, i, 1)
+				st.PutBound(pod.Class, i, 1)
 			default:
 				st.PutTerminating(pod.Class, i, 1)
 			}

@@ -144,6 +144,9 @@ func lacking(s *decision.Start, n *cluster.Node, t *cluster.Template, zone strin
 		}
 	}
 	slices.Sort(s.Drivers)
+	if oneType {
+		s.Devices = slices.DeleteFunc(t.Devices.Drivers(), n.Devices.Has)
+	}
 }
 
 const (
@@ -155,7 +158,7 @@ const (
 // promises. It costs the labels of the node.
 func (c *comingNode) become(n *cluster.Node) {
 	t, s := &c.template, &c.Start
-	c.Shape, c.VolumeLimits, c.Allocatable = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints}, n.VolumeLimits, n.Allocatable
+	c.Shape, c.VolumeLimits, c.Allocatable = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Devices: n.Devices}, n.VolumeLimits, n.Allocatable
 	passing := func(x cluster.Taint) bool { return slices.Contains(s.Taints, x) || fit.Startup(x) }
 	c.Shape.Taints = slices.DeleteFunc(slices.Clone(n.Taints), passing)
 	if t.Unknown != "" {
@@ -165,6 +168,9 @@ func (c *comingNode) become(n *cluster.Node) {
 	c.Shape.Labels = with(n.Labels, t.Labels, promised)
 	c.Shape = c.Shape.Placed(t, c.zone) // its zone is known before the cloud's controller labels it
 	c.VolumeLimits = with(n.VolumeLimits, t.VolumeLimits, s.Drivers)
+	if len(s.Devices) > 0 { // those that are there are among them
+		c.Shape.Devices = t.Devices
+	}
 	if n.Allocatable.MilliCPU == 0 || n.Allocatable.Memory == 0 || n.Allocatable.Pods == 0 {
 		c.Allocatable = t.Allocatable
 		return

@@ -9,11 +9,14 @@ import (
 // startNeeds are the labels, resources and volume drivers that some pod of the cluster asks for. A label that no pod asks for may never
 // come (a template promises the zone of a CSI driver that the cluster does not have), and no pod waits
 // for it.
-type startNeeds struct{ labels, resources, drivers map[string]bool }
+type startNeeds struct {
+	labels, resources, drivers map[string]bool
+	claims                     bool
+}
 
 // startNeedsOf costs the terms of the classes.
 func startNeedsOf(classes []cluster.PodClass) *startNeeds {
-	x := &startNeeds{map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	x := &startNeeds{labels: map[string]bool{}, resources: map[string]bool{}, drivers: map[string]bool{}}
 	for i := range classes {
 		c := &classes[i]
 		for key := range c.NodeSelector {
@@ -28,6 +31,7 @@ func startNeedsOf(classes []cluster.PodClass) *startNeeds {
 			x.requirements(v.Zones)
 			x.drivers[v.Driver] = true
 		}
+		x.claims = x.claims || len(c.Claims) > 0
 		for name := range c.Requests.Extended {
 			x.resources[name] = true
 		}
@@ -53,6 +57,9 @@ func (x *startNeeds) requirements(list []cluster.Requirement) {
 // Of is the part of a start that some pod can wait for.
 func (x *startNeeds) Of(s decision.Start) decision.Start {
 	s.Labels, s.Drivers = needed(s.Labels, x.labels), needed(s.Drivers, x.drivers)
+	if !x.claims {
+		s.Devices = nil
+	}
 	all := s.Resources
 	s.Resources = nil
 	for name, amount := range all {

@@ -45,7 +45,7 @@ func (w *Planner) onBoard() *board {
 
 // hasConstraints tells a class that asks for something of other pods or of volumes.
 func hasConstraints(c cluster.PodClass) bool {
-	return len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes) > 0
+	return len(c.PodAffinity)+len(c.PodAntiAffinity)+len(c.Spread)+len(c.Volumes)+len(c.Claims) > 0
 }
 
 // constrained tells whether the place of a class depends on what other pods and volumes are where.

@@ -5,7 +5,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// Utilisation is the larger share of cpu and memory that is requested, and on a node
+// Utilisation is the largest share of cpu, memory and the devices of one DRA driver that is requested, and on a node
 // with accelerators the largest share of these alone. Where DaemonSets are left out,
 // they are left out of what the node has as well, as in Cluster Autoscaler.
 func (w *Planner) Utilisation(n *round.Node) float64 {
@@ -18,9 +18,9 @@ func (w *Planner) Utilisation(n *round.Node) float64 {
 		all, less = all.Add(less), cluster.Resources{}
 	}
 	if !round.HasGPU(n.Node) {
-		return max(ratio(all.MilliCPU, n.Allocatable.MilliCPU-less.MilliCPU), ratio(all.Memory, n.Allocatable.Memory-less.Memory))
+		return max(n.Devices.Share(), ratio(all.MilliCPU, n.Allocatable.MilliCPU-less.MilliCPU), ratio(all.Memory, n.Allocatable.Memory-less.Memory))
 	}
-	most := 0.0
+	most := n.Devices.Share()
 	for name, have := range n.Allocatable.Extended {
 		if cluster.Accelerator(name) {
 			most = max(most, ratio(all.Extended[name], have))

@@ -14,6 +14,7 @@ type view struct {
 	size        []int64
 	reads       *reads
 	constrained bool
+	claims      bool // a node's set follows from its devices too
 	single      bool // volumes: each node is judged by itself
 	byShape     bool // a node's set follows from its shape and from what one soft constraint counts on it
 	hosts       int  // that constraint, in reads.spread; -1: there is none
@@ -76,6 +77,7 @@ func (s *Sim) viewOf(class int) *view {
 		if s.cfg.State != nil && s.cfg.State.Constrained(class) {
 			v.constrained, v.terms = true, s.cfg.State.Terms(class)
 		}
+		v.claims = v.constrained && s.cfg.State.HasClaims(class)
 		v.findByShape(s.interCounters)
 		v.where = make([]place, len(s.nodes))
 		s.views[class], s.viewed = v, true
@@ -101,7 +103,7 @@ func (s *Sim) viewOf(class int) *view {
 
 // findByShape finds out whether the sets of nodes follow from their shapes and from one count.
 func (v *view) findByShape(counters []interCounter) {
-	v.hosts, v.byShape = -1, true
+	v.hosts, v.byShape = -1, !v.claims
 	for i := range v.reads.spread {
 		if v.reads.spread[i].counter < 0 {
 			v.byShape = v.hosts < 0
@@ -204,6 +206,9 @@ func (s *Sim) setOf(v *view, f *fact, n int, before int32) int32 {
 			d = s.cfg.State.Count(t, d)
 		}
 		put(int32(d))
+	}
+	if v.claims {
+		put(int32(s.cfg.State.Devices(int(x.state))))
 	}
 	if v.single {
 		put(int32(n))

@@ -1,0 +1,148 @@
+package devices
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+)
+
+// mostSelectors bounds the selectors that are evaluated on every device: whoever makes pods may write any.
+const mostSelectors = 500
+
+func nodeTerms(s *corev1.NodeSelector) []cluster.NodeTerm {
+	return convert.NodeTerms(s.NodeSelectorTerms)
+}
+
+// Complete sets the claims of a pod's class to what they ask for now.
+func (x *Index) Complete(key cluster.PodKey, class *cluster.PodClass) {
+	u, has := x.pods[key]
+	if !has {
+		return
+	}
+	class.Claims = nil
+	class.NotUnderstood = slices.DeleteFunc(slices.Clone(class.NotUnderstood), func(s string) bool { return strings.HasPrefix(s, convert.ResourceClaims) })
+	if !x.read {
+		class.NotUnderstood = append(class.NotUnderstood, convert.ResourceClaims+": the objects of resource.k8s.io/v1 are not read (the server does not serve them, or does not allow it: kubectl apply -f rbac.yaml)")
+		return
+	}
+	for _, c := range u.claims {
+		claim, why := x.demand(&u, c)
+		if why != "" {
+			class.NotUnderstood = append(class.NotUnderstood, convert.ResourceClaims+": "+why)
+			class.Claims = nil
+			return
+		}
+		class.Claims = append(class.Claims, claim)
+	}
+}
+
+// demand is what one claim of a pod asks for; why it is not judged; empty: it is. A bound pod's is what the pod that is made after it
+// will ask for.
+func (x *Index) demand(u *Use, use claimUse) (out cluster.DeviceClaim, why string) {
+	c, made := x.claims[use.claim]
+	_, name, _ := strings.Cut(use.claim, "/")
+	switch {
+	case !made && use.template == "":
+		out.Refused = fmt.Sprintf("resourceclaim %q not found", name)
+		return out, ""
+	case !made:
+		t, known := x.templates[use.template]
+		if !known {
+			out.Refused = fmt.Sprintf("resourceclaimtemplate %q not found", use.template)
+			return out, ""
+		}
+		return x.asks(t)
+	case c.deleting && u.node == "":
+		out.Refused = fmt.Sprintf("resourceclaim %q is being deleted", name)
+		return out, ""
+	case c.on != nil && (u.node == "" || use.template == "" && c.consumers > 1):
+		return cluster.DeviceClaim{On: c.on}, ""
+	case use.template == "" && len(x.users[reference{key: use.claim}]) > 1:
+		return out, fmt.Sprintf("claim %s, which several pods share, is not allocated yet", name)
+	}
+	return x.asks(c.spec)
+}
+
+// asks converts the requests and constraints of a claim.
+func (x *Index) asks(spec *resourcev1.DeviceClaim) (out cluster.DeviceClaim, why string) {
+	for i := range spec.Requests {
+		r := &spec.Requests[i]
+		to := cluster.DeviceRequest{Name: r.Name}
+		if e := r.Exactly; e != nil {
+			to.Alternatives = []cluster.DeviceAsk{{Count: count(e.Count), All: e.AllocationMode == resourcev1.DeviceAllocationModeAll, Admin: e.AdminAccess != nil && *e.AdminAccess, Tolerations: tolerations(e.Tolerations)}}
+			why = x.ask(&out, &to.Alternatives[0], r.Name, e.DeviceClassName, e.Selectors, e.Capacity)
+		}
+		for k := range r.FirstAvailable {
+			s := &r.FirstAvailable[k]
+			ask := cluster.DeviceAsk{Name: s.Name, Count: count(s.Count), All: s.AllocationMode == resourcev1.DeviceAllocationModeAll, Tolerations: tolerations(s.Tolerations)}
+			if w := x.ask(&out, &ask, r.Name+"/"+s.Name, s.DeviceClassName, s.Selectors, s.Capacity); why == "" {
+				why = w
+			}
+			to.Alternatives = append(to.Alternatives, ask)
+		}
+		if why != "" {
+			return out, why
+		}
+		out.Requests = append(out.Requests, to)
+	}
+	for _, c := range spec.Constraints {
+		to := cluster.DeviceConstraint{Requests: c.Requests}
+		switch {
+		case c.MatchAttribute != nil:
+			to.Attribute = string(*c.MatchAttribute)
+		case c.DistinctAttribute != nil:
+			to.Attribute, to.Distinct = string(*c.DistinctAttribute), true
+		default:
+			return out, "a constraint that is neither matchAttribute nor distinctAttribute"
+		}
+		out.Constraints = append(out.Constraints, to)
+	}
+	return out, ""
+}
+
+// ask completes one alternative with its selectors.
+func (x *Index) ask(claim *cluster.DeviceClaim, to *cluster.DeviceAsk, name, class string, own []resourcev1.DeviceSelector, capacity *resourcev1.CapacityRequirements) (why string) {
+	if to.All {
+		to.Count = 0
+	}
+	selectors, known := x.classes[class]
+	if !known {
+		claim.Refused = fmt.Sprintf("request %s: device class %s does not exist", name, class)
+	}
+	if capacity != nil && len(capacity.Requests) > 0 {
+		return fmt.Sprintf("request %s asks for capacity", name)
+	}
+	to.Selectors = slices.Concat(selectors, expressions(own))
+	for _, s := range to.Selectors {
+		if x.selectors[s] {
+			continue
+		}
+		if len(x.selectors) >= mostSelectors {
+			return fmt.Sprintf("there are more than %d different selectors", mostSelectors)
+		}
+		x.selectors[s] = true
+		for node := range x.onNode { // their devices say nothing of it yet
+			x.changed.nodes[node] = true
+		}
+	}
+	if shared := x.notJudged(to.Selectors); shared != "" {
+		return fmt.Sprintf("request %s may take %s", name, shared)
+	}
+	return ""
+}
+
+func count(n int64) int { return int(min(n, math.MaxInt32)) }
+
+func tolerations(list []resourcev1.DeviceToleration) (out []cluster.Toleration) {
+	for _, t := range list {
+		out = append(out, cluster.Toleration{Key: t.Key, Operator: string(t.Operator), Value: t.Value, Effect: string(t.Effect)})
+	}
+	return out
+}

@@ -1,0 +1,261 @@
+package devices
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// slice is what is kept of a ResourceSlice.
+type slice struct {
+	name       string
+	id         poolID
+	node       cluster.NodeName // empty: several nodes share it
+	generation int64
+	count      int64
+	devices    []*device
+	counters   []cluster.CounterSet
+	why        string // it is not judged; empty: it is
+	binds      bool   // a device has conditions for its binding: its pool comes last
+}
+
+// device is one device, with what selectors say of it.
+type device struct {
+	cluster.Device
+	raw    *resourcev1.Device
+	why    string // it is not judged; empty: it is
+	judged map[string]verdict
+}
+
+func newSlice(s *resourcev1.ResourceSlice) *slice {
+	out := &slice{name: s.Name, id: poolID{s.Spec.Driver, s.Spec.Pool.Name}, generation: s.Spec.Pool.Generation, count: s.Spec.Pool.ResourceSliceCount}
+	if s.Spec.NodeName != nil {
+		out.node = cluster.NodeName(*s.Spec.NodeName)
+	}
+	if out.node == "" && len(s.Spec.Devices) > 0 {
+		out.why = "devices of " + s.Spec.Driver + " that several nodes share"
+	}
+	for _, c := range s.Spec.SharedCounters {
+		out.counters = append(out.counters, out.counterSet(c.Name, c.Counters, false))
+	}
+	for i := range s.Spec.Devices {
+		d := out.device(&s.Spec.Devices[i])
+		out.devices, out.binds = append(out.devices, d), out.binds || d.raw.BindingConditions != nil
+	}
+	return out
+}
+
+func (s *slice) counterSet(name string, of map[string]resourcev1.Counter, up bool) cluster.CounterSet {
+	out := cluster.CounterSet{Pool: s.id.driver + "/" + s.id.pool, Name: name, Counters: map[string]int64{}}
+	for k, c := range of {
+		out.Counters[k] = whole(c.Value, up)
+	}
+	return out
+}
+
+// whole rounds a part of a unit so that no device is taken for one that fits and does not.
+func whole(q resource.Quantity, up bool) int64 {
+	n := q.Value() // rounds up
+	if exact := resource.NewQuantity(n, q.Format); !up && exact.Cmp(q) > 0 {
+		n--
+	}
+	return n
+}
+
+func (s *slice) device(raw *resourcev1.Device) *device {
+	d := &device{raw: raw, why: s.why, judged: map[string]verdict{}}
+	d.Driver, d.Pool, d.Name = s.id.driver, s.id.pool, raw.Name
+	if raw.AllowMultipleAllocations != nil && *raw.AllowMultipleAllocations {
+		d.why = cmp.Or(d.why, "devices of "+s.id.driver+" that several claims may share")
+	}
+	for name, v := range raw.Attributes {
+		if text := attribute(&v); text != "" {
+			if d.Attributes == nil {
+				d.Attributes = map[string]string{}
+			}
+			d.Attributes[qualified(s.id.driver, string(name))] = text
+		}
+	}
+	for name, v := range raw.Capacity {
+		if d.Capacity == nil {
+			d.Capacity = map[string]string{}
+		}
+		d.Capacity[qualified(s.id.driver, string(name))] = v.Value.String()
+	}
+	for _, c := range raw.ConsumesCounters {
+		d.Consumes = append(d.Consumes, s.counterSet(c.CounterSet, c.Counters, true))
+	}
+	for _, t := range raw.Taints {
+		if t.Effect == resourcev1.DeviceTaintEffectNoSchedule || t.Effect == resourcev1.DeviceTaintEffectNoExecute {
+			d.Taints = append(d.Taints, cluster.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+		}
+	}
+	return d
+}
+
+func qualified(driver, name string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	return driver + "/" + name
+}
+
+// attribute is a value with its type; empty: of a type that is not known.
+func attribute(v *resourcev1.DeviceAttribute) string {
+	switch {
+	case v.StringValue != nil:
+		return "string:" + *v.StringValue
+	case v.IntValue != nil:
+		return "int:" + strconv.FormatInt(*v.IntValue, 10)
+	case v.BoolValue != nil:
+		return "bool:" + strconv.FormatBool(*v.BoolValue)
+	case v.VersionValue != nil:
+		return "version:" + *v.VersionValue
+	}
+	return ""
+}
+
+// OnNode returns what slices offer on a node alone; nil: nothing. It costs the devices, times the selectors the first time.
+func (x *Index) OnNode(node cluster.NodeName) *cluster.Devices {
+	if !x.read || len(x.onNode[node]) == 0 {
+		return nil
+	}
+	pools := map[poolID][]*slice{}
+	for _, s := range x.onNode[node] {
+		pools[s.id] = append(pools[s.id], s)
+	}
+	binds := func(id poolID) int {
+		if slices.ContainsFunc(pools[id], func(s *slice) bool { return s.binds }) {
+			return 1
+		}
+		return 0
+	}
+	order := slices.SortedFunc(maps.Keys(pools), func(a, b poolID) int {
+		return cmp.Or(binds(a)-binds(b), strings.Compare(a.driver, b.driver), strings.Compare(a.pool, b.pool))
+	})
+	out := &cluster.Devices{}
+	for _, id := range order {
+		x.addPool(out, id, pools[id])
+	}
+	return out
+}
+
+// addPool adds a pool as GatherPools does: of the newest generation, whole, and valid.
+func (x *Index) addPool(out *cluster.Devices, id poolID, here []*slice) {
+	newest := int64(0)
+	for _, s := range x.pools[id] {
+		newest = max(newest, s.generation)
+	}
+	if here = slices.DeleteFunc(here, func(s *slice) bool { return s.generation < newest }); len(here) == 0 {
+		return // what it was is not true any more, and what it is the node does not have
+	}
+	slices.SortFunc(here, func(a, b *slice) int { return strings.Compare(a.name, b.name) })
+	all := int64(0)
+	for _, s := range x.pools[id] {
+		if s.generation == newest {
+			all++
+		}
+	}
+	if all != here[0].count || !valid(here) {
+		out.Unready = cmp.Or(out.Unready, id.driver+"/"+id.pool)
+		return
+	}
+	for _, s := range here {
+		out.Counters = append(out.Counters, s.counters...)
+		if len(s.counters) > 0 {
+			continue // the devices of such a slice are none
+		}
+		for _, d := range s.devices {
+			if d.why != "" {
+				continue
+			}
+			of := d.Device
+			of.Matches, of.Fails = x.judge(d)
+			_, of.Taken = x.taken[deviceID{id.driver, id.pool, d.Name}]
+			out.Devices = append(out.Devices, of)
+		}
+	}
+}
+
+// valid: device names and counter sets are there once, and what devices count against is there.
+func valid(pool []*slice) bool {
+	names, sets := map[string]bool{}, map[string]cluster.CounterSet{}
+	for _, s := range pool {
+		for _, c := range s.counters {
+			if _, twice := sets[c.Name]; twice {
+				return false
+			}
+			sets[c.Name] = c
+		}
+	}
+	for _, s := range pool {
+		for _, d := range s.devices {
+			if names[d.Name] && len(s.counters) == 0 {
+				return false
+			}
+			names[d.Name] = true
+			for _, c := range d.Consumes {
+				for name := range c.Counters {
+					if _, has := sets[c.Name].Counters[name]; !has {
+						return false
+					}
+				}
+				if _, has := sets[c.Name]; !has {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// Judge returns devices of a template with what the selectors of today say of them, all of them free.
+func (x *Index) Judge(of *cluster.Devices) *cluster.Devices {
+	if of == nil || !x.read {
+		return of
+	}
+	out := *of
+	out.Devices = slices.Clone(of.Devices)
+	for i := range out.Devices {
+		d := &out.Devices[i]
+		t := &device{Device: *d, raw: rawDevice(d), judged: map[string]verdict{}}
+		d.Matches, d.Fails = x.judge(t)
+		d.Taken = false
+	}
+	return &out
+}
+
+// rawDevice is a device as a driver would publish it.
+func rawDevice(d *cluster.Device) *resourcev1.Device {
+	out := &resourcev1.Device{Name: d.Name, Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}, Capacity: map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{}}
+	for name, text := range d.Attributes {
+		kind, value, _ := strings.Cut(text, ":")
+		var a resourcev1.DeviceAttribute
+		switch kind {
+		case "int":
+			n, _ := strconv.ParseInt(value, 10, 64)
+			a.IntValue = &n
+		case "bool":
+			b := value == "true"
+			a.BoolValue = &b
+		case "version":
+			a.VersionValue = &value
+		default:
+			a.StringValue = &value
+		}
+		out.Attributes[resourcev1.QualifiedName(name)] = a
+	}
+	for name, text := range d.Capacity {
+		if q, err := resource.ParseQuantity(text); err == nil {
+			out.Capacity[resourcev1.QualifiedName(name)] = resourcev1.DeviceCapacity{Value: q}
+		}
+	}
+	return out
+}

@@ -1,0 +1,107 @@
+package observe
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/apierror"
+	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
+)
+
+const (
+	deviceLook = time.Second     // whether a pod has claims is looked up in the store
+	sliceLook  = 5 * time.Minute // whether there are ResourceSlices is asked of the API server
+)
+
+// watchDevices watches the kinds of dynamic resource allocation until ctx ends, from when a pod has claims or a node devices.
+// Before, it asks the API server once in five minutes.
+func (o *Observer) watchDevices(ctx context.Context) {
+	cache.WaitForCacheSync(ctx.Done(), o.pods.hasSynced)
+	var next time.Time
+	for asked := false; ctx.Err() == nil; {
+		wanted := o.store.WantsDevices()
+		if now := time.Now(); !now.Before(next) || wanted && !asked {
+			next, asked = now.Add(sliceLook), wanted
+			if o.devicesServed(ctx, wanted) {
+				o.followDevices(ctx)
+				o.Wake(o.store.SetDevicesRead(false))
+			}
+			o.devicesTried.Store(true)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(deviceLook):
+		}
+	}
+}
+
+// devicesServed tells whether the kinds are served, and whether they are there or wanted.
+func (o *Observer) devicesServed(ctx context.Context, wanted bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	list, err := o.client.Resources(ctx, resourcev1.SchemeGroupVersion.String())
+	if err != nil || !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == "resourceslices" }) {
+		return false
+	}
+	if wanted {
+		return true
+	}
+	some, err := o.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{Limit: 1})
+	return err == nil && len(some.Items) > 0
+}
+
+// followDevices returns when a kind may not be watched, or is not served any more.
+func (o *Observer) followDevices(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s, r := o.store, o.client.ResourceV1()
+	claims, templates := r.ResourceClaims(metav1.NamespaceAll), r.ResourceClaimTemplates(metav1.NamespaceAll)
+	synced := []cache.InformerSynced{
+		follow(ctx, o, stop, kube.ListWatch(o.client, r.DeviceClasses(), nil), s.PutDeviceClass, func(c *resourcev1.DeviceClass) store.Urgency { return s.DeleteDeviceClass(c.Name) }),
+		follow(ctx, o, stop, kube.ListWatch(o.client, r.ResourceSlices(), nil), s.PutResourceSlice, func(c *resourcev1.ResourceSlice) store.Urgency { return s.DeleteResourceSlice(c.Name) }),
+		follow(ctx, o, stop, kube.ListWatch(o.client, claims, nil), s.PutResourceClaim, func(c *resourcev1.ResourceClaim) store.Urgency {
+			return s.DeleteResourceClaim(c.Namespace + "/" + c.Name)
+		}),
+		follow(ctx, o, stop, kube.ListWatch(o.client, templates, nil), s.PutResourceClaimTemplate, func(c *resourcev1.ResourceClaimTemplate) store.Urgency {
+			return s.DeleteResourceClaimTemplate(c.Namespace + "/" + c.Name)
+		}),
+	}
+	if cache.WaitForCacheSync(ctx.Done(), synced...) {
+		o.Wake(s.SetDevicesRead(true))
+		o.devicesTried.Store(true)
+		<-ctx.Done()
+	}
+}
+
+// follow runs an informer of one kind. What it held is forgotten when it ends.
+func follow[T any, P interface {
+	*T
+	runtime.Object
+}](ctx context.Context, o *Observer, stop func(), list cache.ListerWatcher, put, remove func(*T) store.Urgency) cache.InformerSynced {
+	informer := kube.NewInformer(list, P(new(T)), convert.Strip)
+	reg, _ := informer.AddEventHandler(events(o, put, remove))              // fails for an informer that has ended only
+	_ = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { // fails for a started informer only
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			o.log.WithField("why", apierror.Text(err)).Warnf("pods with resourceClaims are held: the objects of resource.k8s.io cannot be watched (rights: kubectl apply -f rbac.yaml); tried again in %s", sliceLook)
+			stop()
+		}
+	})
+	go func() {
+		informer.RunWithContext(ctx)
+		for _, obj := range informer.GetStore().List() {
+			if t, ok := obj.(*T); ok {
+				remove(t)
+			}
+		}
+	}()
+	return reg.HasSynced
+}

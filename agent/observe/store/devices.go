@@ -1,0 +1,99 @@
+package store
+
+import (
+	"reflect"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// change changes the index of devices; what follows from it is worked out at the next Snapshot (applyDevices).
+func (s *Store) change(do func()) Urgency {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
+	switch {
+	case !s.devices.Changed():
+		return Never
+	case s.devices.Wanted():
+		return Soon
+	}
+	return Later
+}
+
+func (s *Store) PutDeviceClass(c *resourcev1.DeviceClass) Urgency {
+	return s.change(func() { s.devices.PutClass(c) })
+}
+
+func (s *Store) DeleteDeviceClass(name string) Urgency {
+	return s.change(func() { s.devices.DeleteClass(name) })
+}
+
+func (s *Store) PutResourceSlice(r *resourcev1.ResourceSlice) Urgency {
+	return s.change(func() { s.devices.PutSlice(r) })
+}
+
+func (s *Store) DeleteResourceSlice(name string) Urgency {
+	return s.change(func() { s.devices.DeleteSlice(name) })
+}
+
+func (s *Store) PutResourceClaim(c *resourcev1.ResourceClaim) Urgency {
+	return s.change(func() { s.devices.PutClaim(c) })
+}
+
+func (s *Store) DeleteResourceClaim(key string) Urgency {
+	return s.change(func() { s.devices.DeleteClaim(key) })
+}
+
+func (s *Store) PutResourceClaimTemplate(t *resourcev1.ResourceClaimTemplate) Urgency {
+	return s.change(func() { s.devices.PutTemplate(t) })
+}
+
+func (s *Store) DeleteResourceClaimTemplate(key string) Urgency {
+	return s.change(func() { s.devices.DeleteTemplate(key) })
+}
+
+// SetDevicesRead tells whether the objects of resource.k8s.io are read; before, pods with claims are held.
+func (s *Store) SetDevicesRead(read bool) Urgency {
+	return s.change(func() { s.devices.SetRead(read) })
+}
+
+// WantsDevices tells whether a pod has claims.
+func (s *Store) WantsDevices() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.devices.Wanted()
+}
+
+// JudgeDevices returns the devices of a template with what the selectors of today say of them.
+func (s *Store) JudgeDevices(d *cluster.Devices) *cluster.Devices {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.devices.Judge(d)
+}
+
+// applyDevices gives the pods their claims and the nodes their devices anew, as far as they may have changed. It costs these. The pods
+// come first: a selector that is new has the nodes judged by it.
+func (s *Store) applyDevices() {
+	if s.devices.Changed() {
+		s.nodes.version++ // templates have devices too, which a new selector may select
+	}
+	for s.devices.Changed() {
+		pods := s.devices.TakeChangedPods()
+		for key, node := range pods {
+			s.completeAnew(key, node)
+		}
+		for _, name := range s.devices.TakeChangedNodes() {
+			n, ok := s.nodes.get(name)
+			if !ok {
+				continue
+			}
+			if now := s.devices.OnNode(name); !reflect.DeepEqual(n.Devices, now) {
+				row := *n
+				row.Devices = now
+				s.nodes.put(row)
+			}
+		}
+	}
+}
