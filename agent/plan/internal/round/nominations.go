@@ -67,7 +67,7 @@ func (w *State) nominationStands(pod *cluster.Pod, beside []int) bool {
 
 // NominatedWords say what a nominated pod waits for.
 func NominatedWords(pod *cluster.Pod) string {
-	return "the scheduler has nominated it for node " + string(pod.Nominated) + " and waits for pods of lower priority to leave: its room is kept there"
+	return "the scheduler has nominated it for node " + string(pod.Nominated) + ": its room is kept there until its volumes are bound or pods of lower priority have left"
 }
 
 // holdNominated says of the pods that are nominated to a node that they wait for it.
