@@ -10,8 +10,6 @@ type Devices struct {
 	// Unready names a pool that is not whole or not valid ("driver/pool"): nothing of it is in Devices, and no request
 	// for all devices is met. Empty: there is none.
 	Unready string `json:"unready,omitempty"`
-	// Unjudged says what of the slices is not judged; a pod that finds too few devices here may have those. Empty: all is.
-	Unjudged string `json:"unjudged,omitempty"`
 }
 
 // Drivers are those of the devices, sorted.
