@@ -50,12 +50,12 @@ func (x *Index) demand(u *Use, use claimUse) (out cluster.DeviceClaim, why strin
 	_, name, _ := strings.Cut(use.claim, "/")
 	switch {
 	case !made && use.template == "":
-		out.Refused = fmt.Sprintf("resourceclaim %q not found", name)
+		out.Refused = fmt.Sprintf("could not find ResourceClaim %q", use.claim)
 		return out, ""
 	case !made:
 		t, known := x.templates[use.template]
 		if !known {
-			out.Refused = fmt.Sprintf("resourceclaimtemplate %q not found", use.template)
+			out.Refused = fmt.Sprintf("could not find ResourceClaimTemplate %q", use.template)
 			return out, ""
 		}
 		return x.asks(t)

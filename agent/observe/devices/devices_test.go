@@ -111,8 +111,8 @@ func TestWhatAPodAsksFor(t *testing.T) {
 		"a named claim":              {in: index(put(aClaim("c", exactly(nil)))), pod: pod("p", "c", "", ""), want: one},
 		"that a bound pod has alone": {in: index(put(aClaim("c", exactly(nil), "d0"))), pod: pod("p", "c", "", "n"), want: one},
 		"that a bound pod shares":    {in: index(put(several(aClaim("c", exactly(nil), "d0")))), pod: pod("p", "c", "", "n"), want: pinned},
-		"no such claim":              {in: index(), pod: pod("p", "c", "", ""), want: cluster.DeviceClaim{Refused: `resourceclaim "c" not found`}},
-		"no such template":           {in: index(), pod: pod("p", "template:t", "", ""), want: cluster.DeviceClaim{Refused: `resourceclaimtemplate "ns/t" not found`}},
+		"no such claim":              {in: index(), pod: pod("p", "c", "", ""), want: cluster.DeviceClaim{Refused: `could not find ResourceClaim "ns/c"`}},
+		"no such template":           {in: index(), pod: pod("p", "template:t", "", ""), want: cluster.DeviceClaim{Refused: `could not find ResourceClaimTemplate "ns/t"`}},
 		"capacity": {in: index(put(aClaim("c", exactly(func(e *resourcev1.ExactDeviceRequest) {
 			e.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{"memory": {}}}
 		})))), pod: pod("p", "c", "", ""), why: "request r asks for capacity"},

@@ -23,9 +23,10 @@ type Index struct {
 	taken     map[deviceID]string // the claim that has a device
 	pods      map[cluster.PodKey]Use
 	users     map[reference][]cluster.PodKey
-	selectors map[string]bool // that a request has been met with
-	unjudged  []*device       // that no node has alone
-	stale     bool            // unjudged is to be gathered anew
+	selectors map[string]bool   // that a request has been met with
+	partial   map[poolID]string // pools with shared counters that are not whole, with their names
+	unjudged  []*device         // that no node has alone
+	stale     bool              // unjudged is to be gathered anew
 	read      bool
 	cel       evaluator
 	changed   changes
@@ -71,7 +72,7 @@ type claim struct {
 func NewIndex() *Index {
 	return &Index{
 		classes: map[string][]string{}, slices: map[string]*slice{}, pools: map[poolID]map[string]*slice{}, onNode: map[cluster.NodeName]map[string]*slice{}, claims: map[string]claim{},
-		templates: map[string]*resourcev1.DeviceClaim{}, taken: map[deviceID]string{}, pods: map[cluster.PodKey]Use{}, users: map[reference][]cluster.PodKey{}, selectors: map[string]bool{},
+		templates: map[string]*resourcev1.DeviceClaim{}, taken: map[deviceID]string{}, pods: map[cluster.PodKey]Use{}, users: map[reference][]cluster.PodKey{}, selectors: map[string]bool{}, partial: map[poolID]string{},
 		changed: changes{pods: map[cluster.PodKey]bool{}, nodes: map[cluster.NodeName]bool{}},
 	}
 }
@@ -278,6 +279,7 @@ func (x *Index) setSlice(name string, now *slice) {
 		remove(x.pools, old.id, name)
 		remove(x.onNode, old.node, name)
 		delete(x.slices, name)
+		x.noteWhole(old.id)
 	}
 	if now != nil {
 		x.slices[name] = now
@@ -285,6 +287,7 @@ func (x *Index) setSlice(name string, now *slice) {
 		insert(x.onNode, now.node, name, now)
 		x.poolChanged(now.id)
 		x.sharedChanged(now)
+		x.noteWhole(now.id)
 	}
 }
 

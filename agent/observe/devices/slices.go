@@ -55,13 +55,13 @@ func newSlice(s *resourcev1.ResourceSlice) *slice {
 func (s *slice) counterSet(name string, of map[string]resourcev1.Counter, up bool) cluster.CounterSet {
 	out := cluster.CounterSet{Pool: s.id.driver + "/" + s.id.pool, Name: name, Counters: map[string]int64{}}
 	for k, c := range of {
-		out.Counters[k] = whole(c.Value, up)
+		out.Counters[k] = units(c.Value, up)
 	}
 	return out
 }
 
-// whole rounds a part of a unit so that no device is taken for one that fits and does not.
-func whole(q resource.Quantity, up bool) int64 {
+// units rounds a part of a unit so that no device is taken for one that fits and does not.
+func units(q resource.Quantity, up bool) int64 {
 	n := q.Value() // rounds up
 	if exact := resource.NewQuantity(n, q.Format); !up && exact.Cmp(q) > 0 {
 		n--
@@ -144,26 +144,20 @@ func (x *Index) OnNode(node cluster.NodeName) *cluster.Devices {
 	for _, id := range order {
 		x.addPool(out, id, pools[id])
 	}
+	if out.Unready == "" && len(x.partial) > 0 {
+		out.Unready = slices.Min(slices.Collect(maps.Values(x.partial)))
+	}
 	return out
 }
 
 // addPool adds a pool as GatherPools does: of the newest generation, whole, and valid.
 func (x *Index) addPool(out *cluster.Devices, id poolID, here []*slice) {
-	newest := int64(0)
-	for _, s := range x.pools[id] {
-		newest = max(newest, s.generation)
-	}
-	if here = slices.DeleteFunc(here, func(s *slice) bool { return s.generation < newest }); len(here) == 0 {
+	all := x.newest(id)
+	if here = slices.DeleteFunc(here, func(s *slice) bool { return s.generation < all[0].generation }); len(here) == 0 {
 		return // what it was is not true any more, and what it is the node does not have
 	}
 	slices.SortFunc(here, func(a, b *slice) int { return strings.Compare(a.name, b.name) })
-	all := int64(0)
-	for _, s := range x.pools[id] {
-		if s.generation == newest {
-			all++
-		}
-	}
-	if all != here[0].count || !valid(here) {
+	if !whole(all) {
 		out.Unready = cmp.Or(out.Unready, id.driver+"/"+id.pool)
 		return
 	}
@@ -181,6 +175,41 @@ func (x *Index) addPool(out *cluster.Devices, id poolID, here []*slice) {
 			_, of.Taken = x.taken[deviceID{id.driver, id.pool, d.Name}]
 			out.Devices = append(out.Devices, of)
 		}
+	}
+}
+
+// newest are the slices of a pool's newest generation; never none.
+func (x *Index) newest(id poolID) (out []*slice) {
+	for _, s := range x.pools[id] {
+		if len(out) > 0 && s.generation > out[0].generation {
+			out = out[:0]
+		}
+		if len(out) == 0 || s.generation == out[0].generation {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// whole tells whether all slices of a pool are there, and valid.
+func whole(pool []*slice) bool {
+	return valid(pool) && !slices.ContainsFunc(pool, func(s *slice) bool { return s.count != int64(len(pool)) })
+}
+
+// noteWhole notes whether a pool with shared counters is whole: kube-scheduler looks at these on every node.
+func (x *Index) noteWhole(id poolID) {
+	_, was := x.partial[id]
+	all := x.pools[id]
+	counts := slices.ContainsFunc(slices.Collect(maps.Values(all)), func(s *slice) bool { return len(s.counters) > 0 })
+	is := counts && !whole(x.newest(id))
+	if is == was {
+		return
+	}
+	if delete(x.partial, id); is {
+		x.partial[id] = id.driver + "/" + id.pool
+	}
+	for node := range x.onNode {
+		x.changed.nodes[node] = true
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -31,6 +32,10 @@ type Objects struct {
 	StatefulSets   []*appsv1.StatefulSet
 	Jobs           []*batchv1.Job
 	Budgets        []*policyv1.PodDisruptionBudget
+	DeviceClasses  []*resourcev1.DeviceClass
+	DeviceClaims   []*resourcev1.ResourceClaim
+	ClaimTemplates []*resourcev1.ResourceClaimTemplate
+	DeviceSlices   []*resourcev1.ResourceSlice
 }
 
 // FromObjects returns the Kubernetes half of the Snapshot that an Observer would make of
@@ -60,6 +65,11 @@ func FromObjects(objects Objects, schedulers ...string) cluster.Snapshot {
 	feed(objects.ReplicaSets, s.PutReplicaSet)
 	feed(objects.StatefulSets, s.PutStatefulSet)
 	feed(objects.Jobs, s.PutJob)
+	feed(objects.DeviceClasses, s.PutDeviceClass)
+	feed(objects.DeviceClaims, s.PutResourceClaim)
+	feed(objects.ClaimTemplates, s.PutResourceClaimTemplate)
+	feed(objects.DeviceSlices, s.PutResourceSlice)
+	s.SetDevicesRead(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.contents()

@@ -67,9 +67,12 @@ func (x *Index) DeletePod(key cluster.PodKey) {
 	}
 }
 
-// Complete sets the volumes of a pod's class to what they demand now.
+// Complete sets the volumes of a pod's class to what they demand now. One without claims of volumes stays what it is.
 func (x *Index) Complete(key cluster.PodKey, class *cluster.PodClass) {
-	u := x.usesByPod[key]
+	u, has := x.usesByPod[key]
+	if !has {
+		return
+	}
 	class.Volumes, class.NotUnderstood = slices.Clip(u.inline), u.notUnderstood
 	offered := map[string]bool{}
 	for _, c := range u.claims {
