@@ -211,8 +211,8 @@ func (r *Round) sizeOf(k int) int {
 		}
 	}
 	size, known := r.Memory.Sizes[r.Groups[k].ID]
-	if !known && settled == 0 {
-		size = most
+	if !known {
+		settled = most
 	}
 	size = min(max(size, settled-(g.gone-g.away)), most)
 	if g.gone > g.away || slices.ContainsFunc(g.members, func(i int) bool { return r.Reason(i).Rule != "" }) {
