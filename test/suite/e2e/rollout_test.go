@@ -12,6 +12,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 )
 
@@ -88,6 +90,30 @@ func (s *scene) haltOutlives(image string) {
 		s.t.Fatalf("exit code %d: %s", code, out)
 	}
 	s.patient(time.Minute, "it goes on", func() bool { return of() > started })
+	s.wayBack()
+}
+
+// wayBack sets the version that the other machines were started from: the agent may not, and says the command; then it may. The group
+// ends with machines of the former image alone, and nothing is halted.
+func (s *scene) wayBack() {
+	s.t.Helper()
+	const command = "aws autoscaling update-auto-scaling-group --region "
+	stop := s.w.Cloud.Inject(aws.Fault{Kind: aws.Forbidden, Action: "UpdateAutoScalingGroup"})
+	if out, code := s.command("rollout", "back", "workers"); code == 0 || !strings.Contains(out, "the agent may not") || !strings.Contains(out, command) || !strings.Contains(out, ",Version=2'") {
+		s.t.Errorf("exit code %d: %s", code, out)
+	}
+	stop()
+	if out, code := s.command("rollout", "back", "workers", "--dry-run"); code != 0 || !strings.Contains(out, "nothing is changed") || !strings.Contains(out, command) {
+		s.t.Errorf("exit code %d: %s", code, out)
+	}
+	if out, code := s.command("rollout", "back", "workers"); code != 0 || !strings.Contains(out, "group workers starts machines from version 2 of launch template lt-") {
+		s.t.Fatalf("exit code %d: %s", code, out)
+	}
+	s.patient(3*time.Minute, "the former version is what the group starts", func() bool {
+		out, _ := s.command("rollout", "status", "workers", "--output", "json")
+		of := s.images()
+		return len(of) == 1 && of["ami-00000000000000002"] > 0 && !strings.Contains(out, decision.RolloutHalted)
+	})
 }
 
 var rolloutSettings = []string{"AUTOSCALER_SCALING_DRIFT=true", "AUTOSCALER_SCALING_DISRUPTION_BUDGETS=1", "AUTOSCALER_SCALING_UNNEEDED_FOR=3s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=1s",
@@ -104,6 +130,9 @@ func (s *scene) budgetOf(name string) *policyv1.PodDisruptionBudget {
 // images counts the living machines of the cloud by the image that they were started from.
 func (s *scene) images() map[string]int {
 	out := map[string]int{}
+	if s.w.Cloud == nil { // another cloud than AWS
+		return out
+	}
 	for _, i := range s.w.Cloud.Instances() {
 		if i.State == "running" || i.State == "pending" {
 			out[i.ImageID]++
