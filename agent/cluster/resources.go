@@ -61,18 +61,6 @@ func (r Resources) Equal(o Resources) bool {
 	return r.MilliCPU == o.MilliCPU && r.Memory == o.Memory && r.EphemeralStorage == o.EphemeralStorage && r.Pods == o.Pods && maps.Equal(r.Extended, o.Extended)
 }
 
-// Times returns r multiplied by n.
-func (r Resources) Times(n int64) Resources {
-	out := Resources{MilliCPU: r.MilliCPU * n, Memory: r.Memory * n, EphemeralStorage: r.EphemeralStorage * n, Pods: r.Pods * n}
-	if len(r.Extended) > 0 {
-		out.Extended = make(map[string]int64, len(r.Extended))
-		for name, v := range r.Extended {
-			out.Extended[name] = v * n
-		}
-	}
-	return out
-}
-
 // HugePages are the bytes of huge pages of every size.
 func (r Resources) HugePages() (bytes int64) {
 	for name, n := range r.Extended {

@@ -79,8 +79,7 @@ type build struct {
 	matched           [][]int32 // per matcher: the constraint classes that it takes, as the incoming pod's term
 	foreign           [][]int32 // the same as an existing pod's term
 	byCounter         []counterSource
-	incrementsByClass [][2]int32 // constraint class, counter; counters rise
-	scope             *Scope
+	incrementsByClass [][2]int32        // constraint class, counter; counters rise
 	free              []constraints     // room for the next ones
 	volumeless        volumeConstraints // of all who ask nothing
 	spreads           []int32           // room for the keys of a spread
@@ -190,9 +189,8 @@ func (b *build) volumesOf(tie int32) *volumeConstraints {
 // selectors are known.
 func (b *build) terms(tie int32) {
 	c := b.example(tie)
-	anti := within(b.scope, c.PodAntiAffinity, keyOfTerm)
-	for i := range anti {
-		m, key := b.termMatcher(c, &anti[i]), b.key(anti[i].TopologyKey)
+	for i := range c.PodAntiAffinity {
+		m, key := b.termMatcher(c, &c.PodAntiAffinity[i]), b.key(c.PodAntiAffinity[i].TopologyKey)
 		a := b.constraintsFor(tie)
 		counts := b.counter(countsMatched, []int32{m}, key, -1)
 		if !slices.ContainsFunc(a.anti, func(x antiAffinityConstraint) bool { return x.counter == counts }) {
@@ -201,32 +199,12 @@ func (b *build) terms(tie int32) {
 			b.byCounter[owns].owned = append(b.byCounter[owns].owned, tie)
 		}
 	}
-	if list := within(b.scope, c.PodAffinity, keyOfTerm); len(list) > 0 {
-		b.affinity(tie, list)
+	if len(c.PodAffinity) > 0 {
+		b.affinity(tie, c.PodAffinity)
 	}
-	if list := within(b.scope, c.Spread, keyOfSpread); len(list) > 0 {
-		b.spread(tie, list)
+	if len(c.Spread) > 0 {
+		b.spread(tie, c.Spread)
 	}
-}
-
-func keyOfTerm(t *cluster.PodTerm) string  { return t.TopologyKey }
-func keyOfSpread(t *cluster.Spread) string { return t.TopologyKey }
-
-// within are the terms of a list that a scope knows of; most often all or none.
-func within[T any](scope *Scope, list []T, key func(*T) string) []T {
-	known := 0
-	for i := range list {
-		if scope.has(key(&list[i])) {
-			known++
-		}
-	}
-	switch known {
-	case 0:
-		return nil
-	case len(list):
-		return list
-	}
-	return slices.DeleteFunc(slices.Clone(list), func(t T) bool { return !scope.has(key(&t)) })
 }
 
 // affinity: a pod counts for none of the terms unless it matches all of them.

@@ -5,7 +5,7 @@ import (
 )
 
 // constraintClasses groups pod classes by everything that F7 to F12 read of them. Classes
-// that differ in their requests alone share a group. States of several scopes share it.
+// that differ in their requests alone share a group.
 type constraintClasses struct {
 	classes []cluster.PodClass
 	known   namespaceSet

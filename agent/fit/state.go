@@ -62,28 +62,13 @@ type State struct {
 // has a zero byte.
 const fresh = "\x00"
 
-// Scope is which of the classes' terms a State knows of.
-type Scope struct {
-	Without  func(topologyKey string) bool // pod terms and spread on these keys are left out; nil: none is
-	NoLimits bool                          // so are attach limits
-}
-
-func (s *Scope) has(topologyKey string) bool { return s.Without == nil || !s.Without(topologyKey) }
-
 // NewState returns a State without nodes. The classes are those of one Snapshot and
 // are kept, not copied.
 func NewState(classes []cluster.PodClass, namespaces []cluster.Namespace) *State {
-	return newConstraintClasses(classes, namespaces).within(Scope{})
-}
-
-// Within is a State without nodes for some of the terms of the same classes, as if they
-// had no others.
-func (s *State) Within(scope Scope) *State { return s.constraintClasses.within(scope) }
-
-func (ties *constraintClasses) within(scope Scope) *State {
+	ties := newConstraintClasses(classes, namespaces)
 	t := &tables{constraintClasses: ties, hostname: -1, constraints: make([]*constraints, len(ties.first))}
 	s := &State{tables: t, shapeIDs: map[*NodeInfo]int32{}, handles: map[uint64]int32{}, devices: devices.New()}
-	b := &build{tables: t, s: s, scope: &scope, ids: map[string]int32{}}
+	b := &build{tables: t, s: s, ids: map[string]int32{}}
 	for tie := range t.first {
 		b.terms(int32(tie))
 	}

@@ -51,7 +51,7 @@ func (b *build) volume(tie int32, v *cluster.Volume) {
 	if v.Affinity != nil || v.Topologies != nil || len(v.Zones) > 0 {
 		a.volumes = append(a.volumes, v)
 	}
-	if v.Handle == "" || b.scope.NoLimits {
+	if v.Handle == "" {
 		return
 	}
 	driver, fresh := b.intern(cluster.AppendString(append(b.buf[:0], 'd'), v.Driver), len(b.drivers))

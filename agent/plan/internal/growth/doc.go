@@ -2,7 +2,7 @@
 // rule, and in which words.
 //
 // KeepsTotals is the other side: which minimum of the cluster a removal would go below. // Judge asks the holds of a group once a round: a group that is held cannot be grown at all.
-// Of and Together count what the limits leave: the group's maximum and the totals of the
+// Of counts what the limits leave: the group's maximum and the totals of the
 // cluster. Reasons lists everything at once for explain. A new reason to hold a group is a row
 // of holds; a new limit is a line of count or of totals. Layer 1. It refuses to
 // choose a group and to count what a pod needs: that is scale-up.

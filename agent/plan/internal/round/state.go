@@ -33,24 +33,23 @@ type State struct {
 	ByID       map[cluster.GroupID]int
 	Budget     map[string]int // evictions that are still allowed, by budget
 
-	reservedGroup     map[cluster.PodKey]cluster.GroupID // see ReservedTo
-	reservationsStand *bool                              // see HasReservations
-	newMachines       []bool                             // see withNewMachines
-	empties           []int64                            // room for what template says
-	takes             [][]int8                           // by number of classIndex.shape and by group; 0: not asked yet, -1: no (see Takes)
-	Unbound           unboundPods                        // the pods that want room
-	Demands           []Demand                           // pending pods by class, those that trigger
-	Unjudged          bool                               // a pod that fit cannot judge waits for its first verdict
-	Uncacheable       bool                               // the answer depends on every moment
-	Grew              bool
-	Unhealthy         string // why deletions are frozen; empty: they are not
-	totals            totals
-	Spent             StepsSpent            // steps of the parts of this round
-	sets              [][]int               // by group: those that are balanced with it; nil: not asked yet
-	headrooms         []HeadroomPieces      // headroom that is open now
-	interruptedNodes  map[int]*cluster.Node // by node: see releaseInterrupted
-	rebuilt           bool                  // see matchInstances
-	shares            *DaemonShares         // see Shares
+	reservedGroup    map[cluster.PodKey]cluster.GroupID // see ReservedTo
+	newMachines      []bool                             // see withNewMachines
+	empties          []int64                            // room for what template says
+	takes            [][]int8                           // by number of classIndex.shape and by group; 0: not asked yet, -1: no (see Takes)
+	Unbound          unboundPods                        // the pods that want room
+	Demands          []Demand                           // pending pods by class, those that trigger
+	Unjudged         bool                               // a pod that fit cannot judge waits for its first verdict
+	Uncacheable      bool                               // the answer depends on every moment
+	Grew             bool
+	Unhealthy        string // why deletions are frozen; empty: they are not
+	totals           totals
+	Spent            StepsSpent            // steps of the parts of this round
+	sets             [][]int               // by group: those that are balanced with it; nil: not asked yet
+	headrooms        []HeadroomPieces      // headroom that is open now
+	interruptedNodes map[int]*cluster.Node // by node: see releaseInterrupted
+	rebuilt          bool                  // see matchInstances
+	shares           *DaemonShares         // see Shares
 }
 
 // Group is a node group and what the round knows about it.
@@ -78,7 +77,6 @@ type Group struct {
 	Runs     []PodRun         // the same by class
 	Expected int
 	Classes  int
-	Last     int // the class that was counted last
 	Headroom int // pieces of headroom that new machines are for
 }
 

@@ -53,31 +53,6 @@ func (w *State) JustReady() (out []int) {
 // (podMaxBackoffSeconds).
 const SchedulerRetry = 10 * time.Second
 
-// HasReservations tells that an earlier round counted on machines for pods that still want room,
-// or that are still to be made, and that these machines are upcoming or have just come. Any
-// other reservation says nothing about this round, and the next one does not know it any more:
-// both have to decide alike. Found by fuzzing.
-func (w *State) HasReservations() bool {
-	if len(w.Memory.Reservations)+len(w.Memory.ReservedMissing) == 0 {
-		return false
-	}
-	if w.reservationsStand == nil {
-		any := slices.ContainsFunc(w.Demands, w.hasReserved)
-		w.reservationsStand = &any
-	}
-	return *w.reservationsStand
-}
-
-// hasReserved tells whether a reservation of a demand stands.
-func (w *State) hasReserved(k Demand) bool {
-	for g, has := range w.withNewMachines() {
-		if has && w.Memory.ReservedMissing[MissingPodsKey(w.Groups[g].ID, k.Owner)] > 0 {
-			return true
-		}
-	}
-	return slices.ContainsFunc(k.Keys, func(key cluster.PodKey) bool { return w.ReservedGroup(key) >= 0 })
-}
-
 // NewNodes lists the nodes that are upcoming or have just become Ready.
 func (w *State) NewNodes() []int {
 	nodes := w.JustReady()
@@ -114,7 +89,7 @@ func (w *State) ReservedTo(key cluster.PodKey) cluster.GroupID {
 }
 
 // ReservedGroup is the group that ReservedTo says, by its index, where a machine of it is upcoming or has just come: what was
-// counted on others says nothing about this round (see HasReservations). -1: none.
+// counted on others says nothing about this round. -1: none.
 func (w *State) ReservedGroup(key cluster.PodKey) int {
 	if g, ok := w.ByID[w.ReservedTo(key)]; ok && w.withNewMachines()[g] {
 		return g

@@ -75,12 +75,6 @@ func (s *Sim) first(v *view) int {
 // nodesPerStep is how many nodes first passes by for what a step costs.
 const nodesPerStep = 32
 
-// CanBind tells whether a node passes the filters for one more pod of a class.
-func (s *Sim) CanBind(class, node int) bool {
-	v := s.viewOf(class)
-	return v.where[node].set > 0 && (!v.constrained || s.cfg.State.Passes(class, int(s.nodes[node].state)))
-}
-
 // BindTo binds one pod of a class to a node, whatever its score.
 func (s *Sim) BindTo(class, node int) { s.place(s.viewOf(class), node) }
 

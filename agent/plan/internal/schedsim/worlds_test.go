@@ -228,11 +228,17 @@ func (w *cases) compare() {
 		feasible := w.naive.feasible(class)
 		w.compareScores(class, feasible)
 		for n := range w.naive.nodes {
-			if got, want := w.sim.CanBind(class, n), slices.Contains(feasible, n); got != want {
+			if got, want := canBind(w.sim, class, n), slices.Contains(feasible, n); got != want {
 				w.t.Fatalf("class %d: node %d is open: %v, want %v; pods %v", class, n, got, want, w.naive.pods)
 			}
 		}
 	}
+}
+
+// canBind tells whether a node passes the filters for one more pod of a class.
+func canBind(s *Sim, class, node int) bool {
+	v := s.viewOf(class)
+	return v.where[node].set > 0 && (!v.constrained || s.cfg.State.Passes(class, int(s.nodes[node].state)))
 }
 
 // compareScores holds what the Sim has just scored against the naive cluster.
