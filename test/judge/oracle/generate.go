@@ -54,7 +54,16 @@ var features = []string{
 }
 
 // Generate makes the world of a seed.
-func Generate(seed uint64) *World { return generate(seed, false) }
+func Generate(seed uint64) *World { return generateAll(seed, false) }
+
+// generateAll gives every second world devices, after all other draws: the worlds of seeds that found something stay what they were.
+func generateAll(seed uint64, spread bool) *World {
+	w := generate(seed, spread)
+	if seed%2 == 1 {
+		devicesOf(w, rand.New(rand.NewPCG(seed, 0xd4a)))
+	}
+	return w
+}
 
 // generate makes the world of a seed. With spread, nearly all pods are spread, and other filters seldom refuse one.
 func generate(seed uint64, spread bool) *World {

@@ -28,6 +28,7 @@ var plugins = map[string]string{
 	fit.RuleVolumeRestrictions: "VolumeRestrictions", fit.RuleVolumeLimits: "NodeVolumeLimits",
 	fit.RuleVolumeBinding: "VolumeBinding", fit.RuleVolumeZone: "VolumeZone",
 	fit.RuleSpread: "PodTopologySpread", fit.RuleInterPod: "InterPodAffinity",
+	fit.RuleDevices: "DynamicResources",
 }
 
 func init() {
@@ -196,6 +197,7 @@ func (w *World) objects() store.Objects {
 	return store.Objects{
 		Nodes: w.Nodes, Pods: pods, Namespaces: w.Namespaces,
 		Claims: w.Claims, Volumes: w.Volumes, StorageClasses: w.Classes, Drivers: w.Drivers, CSINodes: w.CSINodes, Attachments: w.Attached,
+		DeviceClasses: w.DeviceClasses, DeviceClaims: w.DeviceClaims, DeviceSlices: w.DeviceSlices,
 	}
 }
 
@@ -215,7 +217,7 @@ func seat(w *World) (*bench, error) {
 			return nil, fmt.Errorf("node %s was lost in the conversion", o.Name)
 		}
 		b.nodeOf[n.Name] = i
-		b.shapes[i] = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable}
+		b.shapes[i] = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Devices: n.Devices}
 		room := make([]int64, b.space.Len())
 		b.space.Capacity(room, n.Allocatable)
 		b.rooms = append(b.rooms, room)

@@ -70,7 +70,7 @@ func (r Run) work(ctx context.Context, c *Coverage, next, done *atomic.Int64, be
 	defer j.Close()
 	for ctx.Err() == nil && done.Load() < r.Judgements {
 		seed := r.Seed + uint64(next.Add(1)-1)
-		w := generate(seed, r.Spread)
+		w := generateAll(seed, r.Spread)
 		if err := j.Send(w); err != nil {
 			return fmt.Errorf("seed %d: %w", seed, err)
 		}

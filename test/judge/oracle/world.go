@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 )
 
@@ -26,17 +27,22 @@ type World struct {
 	Capacity   []*storagev1.CSIStorageCapacity `json:"capacity,omitempty"`
 	// ReplicaSets own some of the pods: kube-scheduler spreads these by its own defaults.
 	ReplicaSets []*appsv1.ReplicaSet `json:"replicaSets,omitempty"`
+
+	DeviceClasses []*resourcev1.DeviceClass   `json:"deviceClasses,omitempty"`
+	DeviceClaims  []*resourcev1.ResourceClaim `json:"deviceClaims,omitempty"`
+	DeviceSlices  []*resourcev1.ResourceSlice `json:"deviceSlices,omitempty"`
 }
 
 // wireWorld is a World on its way to the judge (test/emulate/controlplane/k8s/judge): every
 // object as its protobuf form.
 type wireWorld struct {
-	Nodes, Pods, Waiting, Nominated          [][]byte
-	Namespaces, Claims, Volumes, Classes     [][]byte
-	CSINodes, Drivers, Attachments, Capacity [][]byte
-	ReplicaSets                              [][]byte
-	Bind                                     bool
-	Seed                                     uint64
+	Nodes, Pods, Waiting, Nominated           [][]byte
+	Namespaces, Claims, Volumes, Classes      [][]byte
+	CSINodes, Drivers, Attachments, Capacity  [][]byte
+	ReplicaSets                               [][]byte
+	DeviceClasses, DeviceClaims, DeviceSlices [][]byte
+	Bind                                      bool
+	Seed                                      uint64
 }
 
 type marshaler interface{ Marshal() ([]byte, error) }
@@ -80,6 +86,9 @@ func (w *World) wire() (*wireWorld, error) {
 	encodeAll(&out.Attachments, w.Attached, &err)
 	encodeAll(&out.Capacity, w.Capacity, &err)
 	encodeAll(&out.ReplicaSets, w.ReplicaSets, &err)
+	encodeAll(&out.DeviceClasses, w.DeviceClasses, &err)
+	encodeAll(&out.DeviceClaims, w.DeviceClaims, &err)
+	encodeAll(&out.DeviceSlices, w.DeviceSlices, &err)
 	return &out, err
 }
 

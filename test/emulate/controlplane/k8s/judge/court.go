@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -44,6 +45,32 @@ type court struct {
 	words     map[string]uint32
 	fresh     []string
 	told      bool
+	claims    claimWatch
+}
+
+// claimWatch stands in for the informer of ResourceClaims: the assume cache of the plugin listens to its events.
+type claimWatch struct {
+	handlers []cache.ResourceEventHandler
+	known    []any
+}
+
+// AddEventHandler takes a listener; nothing waits for a registration.
+func (w *claimWatch) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	w.handlers = append(w.handlers, handler)
+	return nil, nil
+}
+
+// replace tells the listeners that the claims of one world went and that those of another came.
+func (w *claimWatch) replace(claims []any) {
+	for _, h := range w.handlers {
+		for _, c := range w.known {
+			h.OnDelete(c)
+		}
+		for _, c := range claims {
+			h.OnAdd(c, false)
+		}
+	}
+	w.known = claims
 }
 
 // swapped is the shared lister that every plugin holds; the snapshot below changes
@@ -92,12 +119,11 @@ func newCourt(ctx context.Context) (*court, error) {
 		frameworkruntime.WithPodGroupManager(internalcache.New(ctx, nil, utilfeature.DefaultFeatureGate.Enabled(features.GenericWorkload))),
 	}
 	if utilfeature.DefaultFeatureGate.Enabled(features.DynamicResourceAllocation) {
-		claims := c.informers.Resource().V1().ResourceClaims().Informer()
 		slices, err := tracker.StartTracker(ctx, tracker.Options{SliceInformer: c.informers.Resource().V1().ResourceSlices()})
 		if err != nil {
 			return nil, fmt.Errorf("start the tracker of resource slices: %w", err)
 		}
-		manager := dynamicresources.NewDRAManager(ctx, assumecache.NewAssumeCache(klog.FromContext(ctx), claims, "ResourceClaim", "", nil), slices, c.informers)
+		manager := dynamicresources.NewDRAManager(ctx, assumecache.NewAssumeCache(klog.FromContext(ctx), &c.claims, "ResourceClaim", "", nil), slices, c.informers)
 		options = append(options, frameworkruntime.WithSharedDRAManager(manager))
 	}
 	profile := cfg.Profiles[0]
@@ -175,6 +201,14 @@ func (c *court) stage(w *World) (waiting, nominated []*corev1.Pod, err error) {
 	fill(storage.CSIStorageCapacities().Informer(), objects, failed)
 	_, objects, failed = decode[appsv1.ReplicaSet](w.ReplicaSets)
 	fill(c.informers.Apps().V1().ReplicaSets().Informer(), objects, failed)
+	_, objects, failed = decode[resourcev1.DeviceClass](w.DeviceClasses)
+	fill(c.informers.Resource().V1().DeviceClasses().Informer(), objects, failed)
+	_, objects, failed = decode[resourcev1.ResourceSlice](w.DeviceSlices)
+	fill(c.informers.Resource().V1().ResourceSlices().Informer(), objects, failed)
+	if _, objects, failed = decode[resourcev1.ResourceClaim](w.DeviceClaims); failed != nil && err == nil {
+		err = failed
+	}
+	c.claims.replace(objects)
 	c.snapshot.SharedLister = internalcache.NewSnapshot(pods, nodes)
 	return waiting, nominated, err
 }

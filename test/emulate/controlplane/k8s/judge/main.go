@@ -23,10 +23,11 @@ import (
 // the fields means nothing to gob; the names are the contract with the other side
 // (test/judge/oracle).
 type World struct {
-	Nodes, Pods, Waiting, Nominated          [][]byte // Pods are bound; Nominated wait with a nominatedNodeName
-	Namespaces, Claims, Volumes, Classes     [][]byte
-	CSINodes, Drivers, Attachments, Capacity [][]byte
-	ReplicaSets                              [][]byte
+	Nodes, Pods, Waiting, Nominated           [][]byte // Pods are bound; Nominated wait with a nominatedNodeName
+	Namespaces, Claims, Volumes, Classes      [][]byte
+	CSINodes, Drivers, Attachments, Capacity  [][]byte
+	ReplicaSets                               [][]byte
+	DeviceClasses, DeviceClaims, DeviceSlices [][]byte
 	// Bind asks for bindings instead of verdicts: the waiting pods are bound one after the
 	// other, in their order, ties drawn by Seed.
 	Bind bool
