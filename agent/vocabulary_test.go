@@ -52,19 +52,13 @@ func TestRetiredWords(t *testing.T) {
 }
 
 // mostTerms bounds the page: more words of its own nobody learns.
-const mostTerms = 40
+const mostTerms = 30
 
-// TestVocabularyPage: no retired word has become a term, and every converted package
-// stands on the page.
+// TestVocabularyPage: no retired word has become a term, and the page is short.
 func TestVocabularyPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/vocabulary.md")
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, pkg := range converted {
-		if !strings.Contains(string(page), "`"+pkg+"`") {
-			t.Errorf("docs/vocabulary.md does not name %s", pkg)
-		}
 	}
 	terms := 0
 	for line := range strings.Lines(string(page)) {
