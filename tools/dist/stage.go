@@ -94,6 +94,7 @@ var kept = []struct {
 	{"deploy/terraform/*/access-rules.json", share, 0o644},
 	{"examples/*/*.yaml", share, 0o644},
 	{"examples/*/*.yml", share, 0o644},
+	{"examples/*/*.tf", share, 0o644},
 	{"docs/*.md", "usr/share/doc/autoscaler-agent/", 0o644},
 	{"docs/groups.schema.json", "usr/share/doc/autoscaler-agent/", 0o644},
 	{"docs/providers/*.md", "usr/share/doc/autoscaler-agent/", 0o644},
