@@ -54,6 +54,7 @@ var numbers = map[string]number{
 	"agent/observe/convert stripNode":         {outside: written},
 	"agent/observe/convert stripPod":          {outside: written},
 	"agent/observe/convert trouble":           {"0", "mostRestarts", "the least or the most"},
+	"agent/observe/devices rawDevice":         {outside: "an operator writes it, in groups.yaml"},
 	"agent/observe/priorities parse":          {outside: "an operator's order of groups: every whole number has its place"},
 	"agent/observe/store PutQuota":            {"0", "max(left, 0)", "a quota says how many pods come, and never more than their controller asks"},
 	"agent/observe/template unlikely":         {"max(1, r.of/likely)", "r.of*likely", "the template's amount counts for the next machine, and a line tells it"},

@@ -122,6 +122,8 @@ var Rules = []Rule{
 	{RuleTooLarge, Info, "the pod's labels, selectors, affinity, tolerations and volumes take more memory than the agent keeps of one pod, or of all pods that differ: the agent does not keep them, and buys no machine for the pod",
 		"%s is too large to be judged, and gets no machine", "", "Shorten the pod's labels, node selector, affinity, spread constraints, tolerations or volumes (fewer values), or give the pod a node by hand. The field WHY has sizes."},
 	{RulePatience, Debug, "the new machine would be little filled: its pods wait for more pods, or for room on a node, until their waiting costs as much as what would stay empty", "", "", ""},
+	{RuleOwnNode, Info, "the pod belongs to one node (a DaemonSet's pod) and waits for it: no other machine helps, and none is bought",
+		"%s waits for its own node, and no new machine helps", "", "Give the DaemonSet a priority class (system-node-critical), so that kube-scheduler makes room on the node, or move other pods off it. The field WHY says what keeps the pod off."},
 
 	{RuleStale, Elsewhere, "the Kubernetes facts may be old: nothing is deleted",
 		"", "", "Look whether the API server answers (autoscaler-agent status)."},
@@ -240,6 +242,7 @@ const (
 	RuleBurst         = "U28"
 	RuleTooLarge      = "U29"
 	RulePatience      = "U30"
+	RuleOwnNode       = "U31"
 
 	RuleStale     = "H1"
 	RuleUnhealthy = "H2"

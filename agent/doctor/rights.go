@@ -46,6 +46,7 @@ func (r right) String() string {
 // knowledge (agent/observe).
 var dispensable = []right{
 	{"list", "", "limitranges", "", "", ""}, {"watch", "", "limitranges", "", "", ""},
+	{"list", "", "resourcequotas", "", "", ""}, {"watch", "", "resourcequotas", "", "", ""},
 	{"list", "node.k8s.io", "runtimeclasses", "", "", ""}, {"watch", "node.k8s.io", "runtimeclasses", "", "", ""},
 	{"list", "resource.k8s.io", "deviceclasses", "", "", ""}, {"watch", "resource.k8s.io", "deviceclasses", "", "", ""},
 	{"list", "resource.k8s.io", "resourceslices", "", "", ""}, {"watch", "resource.k8s.io", "resourceslices", "", "", ""},

@@ -24,7 +24,7 @@ func TestCheckRights(t *testing.T) {
 		levels []string
 	}{
 		"all are granted":             {nil, []string{string(LevelOK)}},
-		"an older ClusterRole":        {[]string{"limitranges", "runtimeclasses"}, []string{string(LevelWarning)}},
+		"an older ClusterRole":        {[]string{"limitranges", "resourcequotas", "runtimeclasses"}, []string{string(LevelWarning)}},
 		"no nodes":                    {[]string{"nodes"}, []string{string(LevelError)}},
 		"no nodes and no LimitRanges": {[]string{"nodes", "limitranges"}, []string{string(LevelError), string(LevelWarning)}},
 	} {

@@ -22,7 +22,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/kubetest"
 )
 
-// TestForbiddenWatches: a ClusterRole from before LimitRanges and RuntimeClasses were read must
+// TestForbiddenWatches: a ClusterRole from before LimitRanges, ResourceQuotas and RuntimeClasses were read must
 // not keep the agent from starting, nor make its facts old; the journal names each right once.
 // Any other watch that is forbidden does both.
 func TestForbiddenWatches(t *testing.T) {
@@ -30,7 +30,7 @@ func TestForbiddenWatches(t *testing.T) {
 		forbidden []string
 		starts    bool
 	}{
-		"an older ClusterRole": {[]string{"limitranges", "runtimeclasses"}, true},
+		"an older ClusterRole": {[]string{"limitranges", "resourcequotas", "runtimeclasses"}, true},
 		"without DaemonSets":   {[]string{"limitranges", "daemonsets"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

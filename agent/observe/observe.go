@@ -97,6 +97,7 @@ func New(cfg Config, client *kube.Client, shared *kube.Informers, inv *inventory
 			return s.DeleteDaemonSet(cluster.PodKey(d.Namespace + "/" + d.Name))
 		}),
 		watch(o, "limitranges", shared.LimitRanges(), s.PutLimitRange, func(l *corev1.LimitRange) store.Urgency { return s.DeleteLimitRange(l.Namespace, l.Name) }),
+		watch(o, "resourcequotas", shared.ResourceQuotas(), s.PutQuota, func(q *corev1.ResourceQuota) store.Urgency { return s.DeleteQuota(q.Namespace, q.Name) }),
 		watch(o, "runtimeclasses", shared.RuntimeClasses(), s.PutRuntimeClass, func(c *nodev1.RuntimeClass) store.Urgency { return s.DeleteRuntimeClass(c.Name) }),
 		watch(o, "replicasets", shared.ReplicaSets(), s.PutReplicaSet, func(r *appsv1.ReplicaSet) store.Urgency { return s.DeleteController(cluster.UID(r.UID)) }),
 		watch(o, "statefulsets", shared.StatefulSets(), s.PutStatefulSet, func(set *appsv1.StatefulSet) store.Urgency { return s.DeleteController(cluster.UID(set.UID)) }),

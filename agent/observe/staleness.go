@@ -35,6 +35,7 @@ func (o *Observer) APIServerAnswered() {
 // ClusterRole from before they were added must not keep it from starting.
 var dispensable = map[string]string{
 	"limitranges":    "what a LimitRange adds to the requests of DaemonSets is counted once one of their pods runs, and not before",
+	"resourcequotas": "pods that a quota lets no controller make may be counted until the controller has written its first status",
 	"runtimeclasses": "what a RuntimeClass adds to the pods of DaemonSets is counted once one of them runs, and not before",
 }
 

@@ -166,11 +166,53 @@ func TestQuota(t *testing.T) {
 			o.ReplicaSets = []*appsv1.ReplicaSet{{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(50))}, Status: appsv1.ReplicaSetStatus{Replicas: replicas, Conditions: failure}}}
 		}
 	}
+	// quota is one with this status; nil: it is not counted yet.
+	quota := func(hard, used corev1.ResourceList, scopes ...corev1.ResourceQuotaScope) func(*objects) {
+		return func(o *objects) {
+			job(0)(o)
+			o.Jobs[0].Spec.Template = template("1")
+			o.Quotas = append(o.Quotas, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("q", len(o.Quotas))},
+				Spec: corev1.ResourceQuotaSpec{Hard: hard, Scopes: scopes}, Status: corev1.ResourceQuotaStatus{Hard: hard, Used: used}})
+		}
+	}
+	list := func(name corev1.ResourceName, n string) corev1.ResourceList {
+		return corev1.ResourceList{name: resource.MustParse(n)}
+	}
 	for name, c := range map[string]struct {
 		put   func(*objects)
 		owner string
 		pods  int
 	}{
+		"two pods may exist, before the Job's first status": {quota(list("pods", "2"), list("pods", "2")), "batch/v1 Job", 2},
+		"five objects":                  {quota(list("count/pods", "5"), list("count/pods", "2")), "batch/v1 Job", 5},
+		"so many cores":                 {quota(list("requests.cpu", "7500m"), list("requests.cpu", "2")), "batch/v1 Job", 7},
+		"so much memory":                {quota(list("memory", "1Gi"), list("memory", "512Mi")), "batch/v1 Job", 4},
+		"more are there than it allows": {quota(list("pods", "1"), list("pods", "2")), "batch/v1 Job", 2},
+		"the smallest of two quotas": {func(o *objects) {
+			quota(list("pods", "9"), list("pods", "2"))(o)
+			quota(list("pods", "4"), list("pods", "2"))(o)
+		}, "batch/v1 Job", 4},
+		"two Jobs share what is left": {func(o *objects) {
+			quota(list("pods", "8"), list("pods", "3"))(o)
+			o.pod("k-1", "", "1", "batch/v1 Job").OwnerReferences[0].UID = "of-k"
+			other := o.Jobs[0].DeepCopy()
+			other.Name, other.UID = "k", "of-k"
+			o.Jobs = append(o.Jobs, other)
+		}, "batch/v1 Job", 8},
+		"a quota that is not counted yet": {quota(list("pods", "2"), nil), "batch/v1 Job", 50},
+		"a quota of best effort":          {quota(list("pods", "2"), list("pods", "2"), corev1.ResourceQuotaScopeBestEffort), "batch/v1 Job", 50},
+		"a quota of another kind":         {quota(list("services", "2"), list("services", "2")), "batch/v1 Job", 50},
+		"a quota of another namespace":    {func(o *objects) { quota(list("pods", "2"), list("pods", "2"))(o); o.Quotas[0].Namespace = "other" }, "batch/v1 Job", 50},
+		"a quota of a StatefulSet in its first pass": {func(o *objects) {
+			quota(list("pods", "2"), list("pods", "2"))(o)
+			o.Jobs = nil
+			set(0)(o)
+		}, "apps/v1 StatefulSet", 2},
+		"a quota of a ReplicaSet in its first pass": {func(o *objects) {
+			quota(list("pods", "3"), list("pods", "2"))(o)
+			o.Jobs = nil
+			rs(0)(o)
+		}, replicaSet, 3},
 		"a Job of which two pods may exist":                {job(2), "batch/v1 Job", 2},
 		"a Job in its first pass":                          {job(0), "batch/v1 Job", 50},
 		"a Job whose pods one was told to go":              {job(3), "batch/v1 Job", 50},
@@ -236,14 +278,71 @@ func TestGoneController(t *testing.T) {
 	}
 }
 
-// unplaced are the pods of API objects that kube-scheduler has found no node for, and for which a machine could be bought.
+// TestOwnNode: a DaemonSet's pod that kube-scheduler does not place brings no machine, and the plan and explain say what keeps it off
+// the node that it was made for. The room that is kept there for the pod itself does not.
+func TestOwnNode(t *testing.T) {
+	on := func(p *corev1.Pod, node string) {
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}}}
+	}
+	const daemonSet = "apps/v1 DaemonSet"
+	for name, c := range map[string]struct {
+		change func(o *objects, p *corev1.Pod)
+		why    string
+	}{
+		"no room":                      {func(o *objects, _ *corev1.Pod) { o.pod("big", "n0", "3500m", replicaSet) }, "node n0, for which it was made, has no room for it: Insufficient cpu"},
+		"no place":                     {func(o *objects, _ *corev1.Pod) { o.Nodes[0].Status.Allocatable["pods"] = resource.MustParse("0") }, "node n0, for which it was made, has no room for it: Too many pods"},
+		"another is made for the room": {func(o *objects, _ *corev1.Pod) { on(o.pod("e", "", "3500m", daemonSet), "n0") }, "node n0, for which it was made, has room for it: kubectl describe pod has the scheduler's reason"},
+		"room":                         {func(*objects, *corev1.Pod) {}, "node n0, for which it was made, has room for it: kubectl describe pod has the scheduler's reason"},
+		"its own room":                 {func(o *objects, _ *corev1.Pod) { o.pod("big", "n0", "3300m", replicaSet) }, "node n0, for which it was made, has room for it: kubectl describe pod has the scheduler's reason"},
+		"no node":                      {func(_ *objects, p *corev1.Pod) { on(p, "gone") }, "there is no node gone, for which it was made"},
+		"a taint": {func(o *objects, _ *corev1.Pod) {
+			o.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}
+		}, "node n0, for which it was made, does not take it: node(s) had untolerated taint {a: }"},
+		"a node that it does not name": {func(_ *objects, p *corev1.Pod) { p.Spec.Affinity = nil }, "it belongs to one node and does not name it: kubectl describe pod has the scheduler's reason"},
+		"nominated": {func(o *objects, p *corev1.Pod) {
+			o.pod("big", "n0", "3500m", replicaSet)
+			p.Status.NominatedNodeName = "n0"
+		}, "node n0, for which it was made, has no room for it: Insufficient cpu"},
+		"another controller's, by the annotation": {func(o *objects, p *corev1.Pod) {
+			o.DaemonSets, p.OwnerReferences[0].Kind = nil, "Fleet"
+			p.Annotations = map[string]string{cluster.AnnotationDaemonPod: "true"}
+			o.pod("big", "n0", "3500m", replicaSet)
+		}, "node n0, for which it was made, has no room for it: Insufficient cpu"},
+		"not judged yet": {func(_ *objects, p *corev1.Pod) { p.Status.Conditions = nil }, ""},
+		"being deleted":  {func(_ *objects, p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(t0.Add(20 * time.Second))) }, ""},
+		"gated":          {func(_ *objects, p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} }, ""},
+	} {
+		o := newObjects()
+		o.node("n0")
+		p := o.pod("d", "", "500m", daemonSet)
+		on(p, "n0")
+		o.DaemonSets = []*appsv1.DaemonSet{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d", UID: "of-d"}, Spec: appsv1.DaemonSetSpec{Template: template("500m")}}}
+		c.change(o, p)
+		s, plan := o.decide(policy())
+		want := ""
+		if c.why != "" {
+			want = "[U31] " + c.why
+		}
+		if got := held(plan, "pod", "default/d"); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+		if bought, _ := boughtOf(plan); bought > 0 {
+			t.Errorf("%s: %d machines are bought", name, bought)
+		}
+		x := Explain(s, decision.Memory{}, policy(), decision.Query{Kind: "pod", Name: "default/d"})
+		if c.why != "" && (!strings.HasPrefix(x.Summary, c.why+"; it belongs to one node") || len(x.Verdicts) != 1 || x.Verdicts[0].Rule != decision.RuleOwnNode) || c.why == "" && len(x.Verdicts) > 0 {
+			t.Errorf("%s: explain says %s; %+v", name, x.Summary, x.Verdicts)
+		}
+	}
+}
+
+// unplaced are the pods of API objects that kube-scheduler has found no node for.
 func unplaced(o *objects) (out []*corev1.Pod) {
 	for _, p := range o.Pods {
 		unschedulable := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 		})
-		ref := metav1.GetControllerOf(p)
-		if unschedulable && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodPending && len(p.Spec.SchedulingGates) == 0 && (ref == nil || ref.Kind != "DaemonSet") {
+		if unschedulable && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodPending && len(p.Spec.SchedulingGates) == 0 {
 			out = append(out, p)
 		}
 	}
@@ -329,7 +428,7 @@ func everyPodIsTold(t *testing.T, o *objects, p decision.Policy) {
 	for i := range s.Pods {
 		class[string(s.Pods[i].Key)] = s.Pods[i].Class
 	}
-	nominated := map[string]bool{}
+	nominated, ownNode := map[string]bool{}, map[string]bool{}
 	told, oneByOne := map[int]int{}, map[string]int{} // by class, and by the rules that hold pods of several classes together
 	for _, a := range plan.Actions {
 		if g, ok := a.(decision.Grow); ok {
@@ -341,17 +440,26 @@ func everyPodIsTold(t *testing.T, o *objects, p decision.Policy) {
 	for _, h := range plan.Held {
 		switch {
 		case h.Kind != "pod":
+		case h.Rule == decision.RuleOwnNode:
+			ownNode[h.Name] = true
 		case h.Rule == decision.RuleExpendable, h.Rule == decision.RuleNewPod:
 			oneByOne[h.Rule] += h.Count
 		case strings.HasPrefix(h.Why, "the scheduler has nominated it"):
-			nominated[h.Name] = slices.ContainsFunc(o.Nodes, func(n *corev1.Node) bool { return strings.Contains(h.Why, "for node "+n.Name+" ") })
+			nominated[h.Name] = slices.ContainsFunc(o.Nodes, func(n *corev1.Node) bool { return strings.Contains(h.Why, "for node "+n.Name+": ") })
 		default:
 			told[class[h.Name]] += h.Count
 		}
 	}
 	for _, pod := range unplaced(o) {
 		key := pod.Namespace + "/" + pod.Name
+		ref := metav1.GetControllerOf(pod)
 		switch {
+		case ref != nil && ref.Kind == "DaemonSet":
+			if !ownNode[key] {
+				t.Fatalf("pod %s belongs to one node, and the plan says\n%s", key, plan)
+			}
+		case ownNode[key]:
+			t.Fatalf("pod %s belongs to no node, and the plan says so\n%s", key, plan)
 		case nominated[key]:
 		case *pod.Spec.Priority < p.ExpendablePodsCutoff && oneByOne[decision.RuleExpendable] > 0:
 			oneByOne[decision.RuleExpendable]--

@@ -41,7 +41,7 @@ func (e *Events) Held(s *cluster.Snapshot, p decision.Plan, memory decision.Memo
 	for i := range p.Held {
 		x := &p.Held[i]
 		switch {
-		case x.Kind == "pod" && (x.Rule == decision.RuleNoGroup || x.Rule == decision.RuleNotUnderstood || x.Rule == decision.RuleTooLarge || x.Rule == decision.RuleVolume):
+		case x.Kind == "pod" && (x.Rule == decision.RuleNoGroup || x.Rule == decision.RuleNotUnderstood || x.Rule == decision.RuleTooLarge || x.Rule == decision.RuleVolume || x.Rule == decision.RuleOwnNode):
 			e.notTriggered(s, x, memory)
 		case x.Kind == "node" && x.Rule == decision.RuleBlocked:
 			e.unknownValues(s, x.Name)

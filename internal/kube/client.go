@@ -62,6 +62,7 @@ type (
 		Services               func(namespace string) Kind[*corev1.Service, *corev1.ServiceList]
 		Events                 func(namespace string) Kind[*corev1.Event, *corev1.EventList]
 		LimitRanges            func(namespace string) Kind[*corev1.LimitRange, *corev1.LimitRangeList]
+		ResourceQuotas         func(namespace string) Kind[*corev1.ResourceQuota, *corev1.ResourceQuotaList]
 	}
 	Apps struct {
 		DaemonSets   func(namespace string) Kind[*appsv1.DaemonSet, *appsv1.DaemonSetList]

@@ -130,6 +130,11 @@ func (i *Informers) LimitRanges() cache.SharedIndexInformer {
 	return informer(i, "limitranges", i.client.Core.LimitRanges(metav1.NamespaceAll), &corev1.LimitRange{})
 }
 
+// ResourceQuotas are the ResourceQuotas of all namespaces.
+func (i *Informers) ResourceQuotas() cache.SharedIndexInformer {
+	return informer(i, "resourcequotas", i.client.Core.ResourceQuotas(metav1.NamespaceAll), &corev1.ResourceQuota{})
+}
+
 // RuntimeClasses are the RuntimeClasses.
 func (i *Informers) RuntimeClasses() cache.SharedIndexInformer {
 	return informer(i, "runtimeclasses", i.client.Node.RuntimeClasses(), &nodev1.RuntimeClass{})

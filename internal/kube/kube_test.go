@@ -240,7 +240,7 @@ func TestListsAreStreamed(t *testing.T) {
 	}
 	shared := NewInformers(c, nil)
 	made := []cache.SharedIndexInformer{shared.Nodes(), shared.Namespaces(), shared.PersistentVolumes(), shared.PersistentVolumeClaims(), shared.DaemonSets(), shared.ReplicaSets(),
-		shared.StatefulSets(), shared.Jobs(), shared.PodDisruptionBudgets(), shared.StorageClasses(), shared.CSIDrivers(), shared.CSINodes(), shared.VolumeAttachments(), shared.LimitRanges(), shared.RuntimeClasses()}
+		shared.StatefulSets(), shared.Jobs(), shared.PodDisruptionBudgets(), shared.StorageClasses(), shared.CSIDrivers(), shared.CSINodes(), shared.VolumeAttachments(), shared.LimitRanges(), shared.ResourceQuotas(), shared.RuntimeClasses()}
 	if shared.Nodes() != made[0] {
 		t.Error("two informers of one kind")
 	}

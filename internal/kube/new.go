@@ -50,6 +50,7 @@ func New(cfg *rest.Config) (*Client, error) {
 			Services:               namespaced(core, "services", of[corev1.Service], of[corev1.ServiceList]),
 			Events:                 namespaced(core, "events", of[corev1.Event], of[corev1.EventList]),
 			LimitRanges:            namespaced(core, "limitranges", of[corev1.LimitRange], of[corev1.LimitRangeList]),
+			ResourceQuotas:         namespaced(core, "resourcequotas", of[corev1.ResourceQuota], of[corev1.ResourceQuotaList]),
 		},
 		Apps: Apps{
 			DaemonSets:   namespaced(apps, "daemonsets", of[appsv1.DaemonSet], of[appsv1.DaemonSetList]),

@@ -40,7 +40,7 @@ func newScheme() *runtime.Scheme {
 	add(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{}, &corev1.Secret{}, &corev1.SecretList{},
 		&corev1.ConfigMap{}, &corev1.ConfigMapList{}, &corev1.Service{}, &corev1.Event{}, &corev1.Namespace{}, &corev1.NamespaceList{},
 		&corev1.PersistentVolume{}, &corev1.PersistentVolumeList{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{},
-		&corev1.LimitRange{}, &corev1.LimitRangeList{})
+		&corev1.LimitRange{}, &corev1.LimitRangeList{}, &corev1.ResourceQuota{}, &corev1.ResourceQuotaList{})
 	add(appsv1.SchemeGroupVersion, &appsv1.DaemonSet{}, &appsv1.DaemonSetList{}, &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{},
 		&appsv1.StatefulSet{}, &appsv1.StatefulSetList{})
 	add(batchv1.SchemeGroupVersion, &batchv1.Job{}, &batchv1.JobList{})

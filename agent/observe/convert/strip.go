@@ -63,6 +63,8 @@ func Strip(obj any) (any, error) {
 		stripDaemonSet(o)
 	case *corev1.LimitRange:
 		stripLimitRange(o)
+	case *corev1.ResourceQuota:
+		o.Labels, o.Annotations, o.Spec.Hard = nil, nil, nil // its status is what the API server admits by
 	case *nodev1.RuntimeClass:
 		o.Labels, o.Annotations, o.Handler = nil, nil, ""
 	case *corev1.Namespace:

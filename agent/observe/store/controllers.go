@@ -1,6 +1,8 @@
 package store
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -108,8 +110,9 @@ func (s *Store) forgetGone(uid cluster.UID) {
 // updateMissing notes how many pods of a controller are still to be created, after a
 // change of the controller or of its pods. A controller whose status counts the pods that exist has
 // finished a pass without making more of them (a quota, an admission plug-in or a webhook refuses
-// them), and none are expected until it makes one. While it works its status is behind its pods. A controller that a quota stops
-// looks like one that works until it writes its first status, at the end of the pass that was stopped: a round between is too high.
+// them), and none are expected until it makes one. While it works its status is behind its pods. A controller that is
+// stopped looks like one that works until it writes its first status, at the end of the pass that was stopped; what a ResourceQuota
+// lets it make is known before (missingPods), and where a webhook stops it a round between is too high.
 func (s *Store) updateMissing(uid cluster.UID) {
 	m, makes := s.controllers[uid]
 	if b := s.podsByController[uid]; makes && b != nil {
@@ -126,14 +129,24 @@ func (s *Store) updateMissing(uid cluster.UID) {
 	}
 }
 
-// missingPods lists the controllers whose pods are still to be created. It returns the
-// same slice again while nothing changed.
+// missingPods lists the controllers whose pods are still to be created, as far as their namespaces' quotas let them. It returns
+// the same slice again while nothing changed.
 func (s *Store) missingPods() []cluster.Controller {
 	if s.lastMissing == nil && len(s.incompleteControllers) > 0 {
 		s.lastMissing = make([]cluster.Controller, 0, len(s.incompleteControllers))
-		for uid, m := range s.incompleteControllers {
-			_, name, _ := splitKey(m.key)
-			s.lastMissing = append(s.lastMissing, cluster.Controller{Owner: cluster.Owner{Kind: m.kind, Name: name, UID: uid}, Key: m.key, Missing: m.desired})
+		left := map[string][]quota{} // by namespace
+		order := slices.SortedFunc(maps.Keys(s.incompleteControllers), func(a, b cluster.UID) int {
+			return cmp.Or(cmp.Compare(s.incompleteControllers[a].key, s.incompleteControllers[b].key), cmp.Compare(a, b))
+		})
+		for _, uid := range order {
+			m := s.incompleteControllers[uid]
+			namespace, name, _ := splitKey(m.key)
+			if _, known := left[namespace]; !known {
+				left[namespace] = slices.Collect(maps.Values(s.quotas[namespace]))
+			}
+			if n := admitted(left[namespace], s.sizes[uid], m.desired); n > 0 {
+				s.lastMissing = append(s.lastMissing, cluster.Controller{Owner: cluster.Owner{Kind: m.kind, Name: name, UID: uid}, Key: m.key, Missing: n})
+			}
 		}
 	}
 	return s.lastMissing

@@ -27,6 +27,7 @@ type Objects struct {
 	Attachments    []*storagev1.VolumeAttachment
 	DaemonSets     []*appsv1.DaemonSet
 	LimitRanges    []*corev1.LimitRange
+	Quotas         []*corev1.ResourceQuota
 	RuntimeClasses []*nodev1.RuntimeClass
 	ReplicaSets    []*appsv1.ReplicaSet
 	StatefulSets   []*appsv1.StatefulSet
@@ -58,6 +59,7 @@ func FromObjects(objects Objects, schedulers ...string) cluster.Snapshot {
 	feed(objects.Attachments, s.PutAttachment)
 	feed(objects.Nodes, s.PutNode)
 	feed(objects.LimitRanges, s.PutLimitRange)
+	feed(objects.Quotas, s.PutQuota)
 	feed(objects.RuntimeClasses, s.PutRuntimeClass)
 	feedBy(s.StripDaemonSet, objects.DaemonSets, s.PutDaemonSet)
 	feed(objects.Budgets, s.PutBudget)

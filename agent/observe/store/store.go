@@ -50,6 +50,7 @@ type Store struct {
 	sizes                 map[cluster.UID]templateSize            // of controllers, what their templates ask for
 	bare                  map[cluster.UID]bareTemplate            // of controllers, templates whose sizes LimitRanges may add to
 	newSizes              map[cluster.UID]bool                    // controllers with pods whose sizes have changed since the last Snapshot
+	quotas                map[string]map[string]quota             // by namespace and name
 	lastMissing           []cluster.Controller                    // the last result of missingPods; nil when it changed since
 	firstSeen             map[cluster.NodeName]template.FirstSeen // of nodes that were seen soon after they registered
 	selectors             map[string]budgetSelectors              // by namespace
@@ -71,6 +72,7 @@ func New(schedulers []string) *Store {
 		sizes:                 map[cluster.UID]templateSize{},
 		bare:                  map[cluster.UID]bareTemplate{},
 		podsByController:      map[cluster.UID]*ownedPods{},
+		quotas:                map[string]map[string]quota{},
 		incompleteControllers: map[cluster.UID]controller{},
 		firstSeen:             map[cluster.NodeName]template.FirstSeen{},
 		selectors:             map[string]budgetSelectors{},

@@ -134,5 +134,8 @@ func coreOf(core typedcorev1.CoreV1Interface) kube.Core {
 		LimitRanges: func(ns string) kube.Kind[*corev1.LimitRange, *corev1.LimitRangeList] {
 			return core.LimitRanges(ns)
 		},
+		ResourceQuotas: func(ns string) kube.Kind[*corev1.ResourceQuota, *corev1.ResourceQuotaList] {
+			return core.ResourceQuotas(ns)
+		},
 	}
 }

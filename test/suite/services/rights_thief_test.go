@@ -240,6 +240,7 @@ func (h *heist) beside() []attack {
 		named("change somebody else's Event", "autoscaler-agent-events", "Event of a kubelet changed", h.eventAttacks()),
 		named("tie a pending request to an owner that is not there, so that the garbage collector deletes it", "autoscaler-agent-approvals", "pending request of another with an owner and no decision", h.approvalAttacks()),
 		named("put 200 KB of annotations on a request", "autoscaler-agent-approvals", "approval with 200 KB of annotations", h.approvalAttacks()),
+		{name: "put 200 KB into the `managedFields` of a worker (of a request the API server takes none)", passes: true, try: fillsManagedFields},
 		named("write a command of the shell as a join value", "autoscaler-agent-join-secret", "join information that is a command", h.secretAttacks()),
 		{name: "write a Node that is Ready and has no Lease into the list of joins (a kubelet makes its Lease anew within ten seconds)", passes: true, try: lists("plain2", uid)},
 		{name: "read all pods", passes: true, try: func(_ *testing.T, s *stolen) error {
@@ -263,6 +264,39 @@ func (h *heist) beside() []attack {
 		calls[i].with, calls[i].beside = ofAgent, true
 	}
 	return append(calls, h.kubelets()...)
+}
+
+// fillsManagedFields writes 200 KB of managedFields, and fails where they are not stored in a Node, or are in a request: of a subresource,
+// as the approval is one, the API server ignores them.
+func fillsManagedFields(t *testing.T, s *stolen) error {
+	now := metav1.Now()
+	entry := func(version string) []metav1.ManagedFieldsEntry {
+		return []metav1.ManagedFieldsEntry{{Manager: "x", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: version, Time: &now, FieldsType: "FieldsV1",
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + strings.Repeat("x", 200<<10) + `":{}}}}`)}}
+	}
+	w := serves("ready").with(func(w *wish) {
+		w.change = func(c *certv1.CertificateSigningRequest) { c.ManagedFields = entry("certificates.k8s.io/v1") }
+	})
+	csr := w.send(t, s)
+	if err := w.approval(t, s, csr); err != nil {
+		return err
+	}
+	csr, err := s.admin.CertificatesV1().CertificateSigningRequests().Get(t.Context(), csr.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if csr.Size() > 4096 {
+		return fmt.Errorf("the API server stores %d bytes of a request", csr.Size())
+	}
+	n, err := s.thief.CoreV1().Nodes().Get(t.Context(), "ready2", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	n.ManagedFields = append(n.ManagedFields, entry("v1")...)
+	if n, err = s.thief.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); err == nil && n.Size() < 200<<10 {
+		err = fmt.Errorf("the API server stores %d bytes of a Node", n.Size())
+	}
+	return err
 }
 
 // named is a call that another table plays, too.

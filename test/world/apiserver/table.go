@@ -40,6 +40,7 @@ var kinds = []kind{
 	{v1(""), "services", "Service", true, true},
 	{v1(""), "events", "Event", true, false},
 	{v1(""), "limitranges", "LimitRange", true, false},
+	{v1(""), "resourcequotas", "ResourceQuota", true, true},
 	{v1(""), "persistentvolumes", "PersistentVolume", false, true},
 	{v1(""), "persistentvolumeclaims", "PersistentVolumeClaim", true, true},
 	{v1("apps"), "deployments", "Deployment", true, true},

@@ -37,6 +37,9 @@ func (e *explainer) pod() {
 		if n, ok := e.end.ByName[pod.Node]; ok {
 			e.leaves(pod, &e.end.Nodes[n], f)
 		}
+		if f.State == "daemon" {
+			e.ownNode(pod)
+		}
 		if f.State == "nominated" {
 			f.Node = pod.Nominated
 			e.out.Verdicts = []decision.Verdict{{Rule: decision.RuleRoomOnNode, Why: e.out.Summary}}
@@ -92,6 +95,16 @@ func (e *explainer) terminalState(pod *cluster.Pod) (state, words string) {
 		return "nominated", round.NominatedWords(pod)
 	}
 	return "", ""
+}
+
+// ownNode tells what keeps a pod that belongs to one node off it.
+func (e *explainer) ownNode(pod *cluster.Pod) {
+	for _, h := range e.held {
+		if h.Rule == decision.RuleOwnNode && h.Name == string(pod.Key) {
+			e.out.Summary = h.Why + "; " + e.out.Summary
+			e.out.Verdicts = []decision.Verdict{{Rule: h.Rule, Why: h.Why}}
+		}
+	}
 }
 
 // leaves tells of a pod whose machine goes or is gone.

@@ -6,12 +6,49 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
 )
 
 // Daemon tells a pod that goes with its node: of a DaemonSet, or of another controller that says the same of it.
 func Daemon(pod *cluster.Pod) bool {
 	return pod.Owner != nil && pod.Owner.Kind == "DaemonSet" || pod.Wishes != nil && pod.Wishes.Daemon
+}
+
+// holdDaemons says of the pods that belong to one node, and that kube-scheduler has not placed there, what keeps them off it.
+func (w *State) holdDaemons() {
+	for _, i := range w.Unbound.nominated {
+		if pod := &w.Snapshot.Pods[i]; Daemon(pod) && pod.Deleting.IsZero() && !pod.Gated && !pod.Mirror && !pod.Unschedulable.IsZero() {
+			w.HeldWhy("pod", string(pod.Key), decision.RuleOwnNode, w.ownNodeWords(pod))
+		}
+	}
+}
+
+// ownNodeWords says what keeps a pod off the node that it was made for. The room that is kept for it there is its own.
+func (w *State) ownNodeWords(pod *cluster.Pod) string {
+	class := &w.Snapshot.Classes[pod.Class]
+	name := MeantFor(class)
+	k, ok := w.ByName[name]
+	switch {
+	case name == "":
+		return "it belongs to one node and does not name it: kubectl describe pod has the scheduler's reason"
+	case !ok:
+		return "there is no node " + string(name) + ", for which it was made"
+	}
+	n := &w.Nodes[k]
+	if _, words := fit.Refused(class, &n.Shape); words != "" {
+		return "node " + string(name) + ", for which it was made, does not take it: " + words
+	}
+	room := slices.Clone(n.Room)
+	for d := range w.Snapshot.DaemonSets {
+		if ds := &w.Snapshot.DaemonSets[d]; pod.Owner != nil && ds.UID == pod.Owner.UID && slices.Contains(n.Shape.Daemons, ds.Class) {
+			binpack.Sub(room, w.Shares().Vector(n.Group, d, w.Dimensions), -1)
+		}
+	}
+	if _, words := w.Dimensions.Insufficient(room, w.Dimensions.Class(pod.Class)); words != "" {
+		return "node " + string(name) + ", for which it was made, has no room for it: " + words
+	}
+	return "node " + string(name) + ", for which it was made, has room for it: kubectl describe pod has the scheduler's reason"
 }
 
 // daemonPod is a pod of a DaemonSet as package daemons reads it. A pod without a controller is of none, whatever it says of itself.

@@ -90,6 +90,7 @@ func (w *State) Gather() {
 		w.gatherPod(&w.Unbound.byClass[x.Class], &w.Snapshot.Pods[x.Pod])
 	}
 	w.holdNominated()
+	w.holdDaemons()
 	w.gatherMissing(w.Unbound.byClass)
 	if !w.Unbound.Sorted {
 		for i := range w.Demands {

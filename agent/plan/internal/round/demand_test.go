@@ -60,6 +60,7 @@ func TestGather(t *testing.T) {
 	}
 	unjudged := func(l *ledger, key cluster.PodKey, class int) { l.waiting(key, class).Unschedulable = 0 }
 	const a = "a: 1 of class 0 [a]"
+	const ownNode = "[U31] a 1 it belongs to one node and does not name it: kubectl describe pod has the scheduler's reason"
 	for name, c := range map[string]struct {
 		change func(*ledger)
 		want   string
@@ -74,12 +75,12 @@ func TestGather(t *testing.T) {
 		"it has ended":                {one(func(p *cluster.Pod) { p.Finished = true }), ""},
 		"it is gated":                 {one(func(p *cluster.Pod) { p.Gated = true }), ""},
 		"it is a static pod":          {one(func(p *cluster.Pod) { p.Mirror = true }), ""},
-		"it is a DaemonSet's":         {one(func(p *cluster.Pod) { p.Owner.Kind = "DaemonSet" }), ""},
-		"it says that it is like one": {one(func(p *cluster.Pod) { p.Wishes = &cluster.PodWishes{Daemon: true} }), ""},
+		"it is a DaemonSet's":         {one(func(p *cluster.Pod) { p.Owner.Kind = "DaemonSet" }), ownNode},
+		"it says that it is like one": {one(func(p *cluster.Pod) { p.Wishes = &cluster.PodWishes{Daemon: true} }), ownNode},
 		"like one, and of nobody": {func(l *ledger) {
 			l.waiting("a", 0).Wishes = &cluster.PodWishes{Daemon: true}
 			l.s.DaemonSets = []cluster.DaemonSet{{UID: "ds", Class: 0}}
-		}, ""},
+		}, ownNode},
 		"it wishes something else":   {one(func(p *cluster.Pod) { p.Wishes = &cluster.PodWishes{KeepFor: time.Hour} }), a},
 		"the scheduler has not seen": {func(l *ledger) { unjudged(l, "a", 0) }, a + " waits"},
 		"it has seen a sibling":      {func(l *ledger) { unjudged(l, "a", 0); l.waiting("b", 0); unjudged(l, "c", 0) }, "a: 3 of class 0 [a b c]"},
