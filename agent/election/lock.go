@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -39,15 +39,31 @@ type leaseLock struct {
 	leases kube.Kind[*coordinationv1.Lease, *coordinationv1.LeaseList]
 	beat   func()
 
-	turn  sync.Mutex
+	turn  turn
 	lease *coordinationv1.Lease // as it was last read or written; nil: not yet
 	seen  time.Time             // when the elector's part of it last changed, by this machine's clock
-	asked int                   // announcements
-	told  int                   // of them, the ones in a Lease that was written
+	asked atomic.Int64          // announcements
+	told  int64                 // of them, the ones in a Lease that was written
+}
+
+// turn is a mutex that is held over calls of the API server; a wait for it can end with a context.
+type turn chan struct{}
+
+func (t turn) Lock()   { t <- struct{}{} }
+func (t turn) Unlock() { <-t }
+
+// within is Lock, no longer than ctx lasts.
+func (t turn) within(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func newLeaseLock(g *Leadership, beat func()) *leaseLock {
-	return &leaseLock{g: g, leases: g.deps.Client.CoordinationV1().Leases(g.cfg.Namespace), beat: beat}
+	return &leaseLock{g: g, turn: make(turn, 1), leases: g.deps.Client.CoordinationV1().Leases(g.cfg.Namespace), beat: beat}
 }
 
 // forget starts a campaign: the Lease as it was last read may be old.
@@ -197,7 +213,7 @@ func (l *leaseLock) write(ctx context.Context, next *coordinationv1.Lease) error
 // send makes one write and notes its answer. A Lease that names this agent is held from
 // the moment at which the write began.
 func (l *leaseLock) send(next *coordinationv1.Lease, do func() (*coordinationv1.Lease, error)) error {
-	began, asked := time.Now(), l.asked
+	began, asked := time.Now(), l.asked.Load()
 	lease, err := do()
 	l.note(err)
 	if err != nil {
@@ -293,11 +309,10 @@ func (l *leaseLock) note(err error) {
 // announce has the Lease hold every change that is under way. It is a renewal, so it
 // also proves that this agent still leads; several that ask at once share one.
 func (l *leaseLock) announce(ctx context.Context) error {
-	l.turn.Lock()
-	l.asked++
-	mine := l.asked
-	l.turn.Unlock()
-	l.turn.Lock()
+	mine := l.asked.Add(1)
+	if err := l.turn.within(ctx); err != nil {
+		return err
+	}
 	defer l.turn.Unlock()
 	if l.told >= mine {
 		return nil

@@ -1,6 +1,7 @@
 package election
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -37,6 +38,23 @@ func TestPermit(t *testing.T) {
 		}
 		if _, _, err := g.Permit(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "the cloud was not asked: ") {
 			t.Errorf("without the Lease: %v", err)
+		}
+	})
+}
+
+// TestTurn: who waits for the Lease while a call of the API server hangs waits no longer than his own time.
+func TestTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lock := make(turn, 1)
+		lock.Lock()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := lock.within(ctx); err == nil {
+			t.Error("two hold it at once")
+		}
+		lock.Unlock()
+		if err := lock.within(t.Context()); err != nil {
+			t.Errorf("it is free, and cannot be had: %v", err)
 		}
 	})
 }
