@@ -30,7 +30,7 @@ SEQUENTIAL := /(agent/(binpack|cluster|decision|fit|plan|replay)|nodecleaner/rea
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check house audit test test-all oracle soak mutants chaos sim flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-rollout e2e-dra e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions kubelet-tables prices bench fuzz dist image clean e2e-page release e2e-release
+.PHONY: help build man generate check house audit test test-all oracle soak mutants chaos sim sim-faults flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-rollout e2e-dra e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions kubelet-tables prices bench fuzz dist image clean e2e-page release e2e-release
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -93,6 +93,9 @@ chaos: ## everything goes wrong at once, by the clock's seed, which is printed (
 
 sim: ## the whole agent, one or three of it, in simulated time: drawn storms and calms around it (SEEDS=1-50 HOURS=8 TRACE=1; docs/simulation.md); a seed that fails is printed with as few faults as it takes
 	cd test && SEEDS=$(SEEDS) HOURS=$${HOURS:-4} $(GO) test -count=1 -v -timeout 12h -run TestSeeds ./world
+
+sim-faults: ## faults that the product once had are put back, one at a time: the simulated world finds each in its story (FAULTS=used-name,watch-gap), and in one of FAULTS_SEEDS=1-20, within ten minutes of a core
+	cd test && FAULTS=$${FAULTS:-all} $(GO) test -count=1 -v -timeout 12h -run TestFaultsFound ./world
 
 flood: ## 10,000 certificate requests from one Node: another Node's is approved within two seconds, half of the honest ones within 500 ms, the agent's memory stays bounded (make test-all plays 2,000); and connections of one address and of fifty to the attested join: 50 machines join meanwhile (make test-all: 5)
 	cd test && AUTOSCALER_TEST_FLOOD=10000 $(GO) test -count=1 -v -run TestCSR ./suite/services

@@ -29,6 +29,8 @@ type Agent struct {
 	dir   string // of its files
 	life  int    // starts so far
 
+	files map[string]os.FileInfo // as last seen
+
 	wire   *wire.Wire // of this life
 	stop   context.CancelFunc
 	done   chan struct{} // closed when this life has ended
@@ -57,7 +59,7 @@ func (a *Agent) Start() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	life, done := a.life, make(chan struct{})
-	a.wire = w.wireOf(func(r *http.Request) wire.Fault { return w.faults.of(a, life, r) })
+	a.wire = w.wireOf(a, func(r *http.Request) wire.Fault { return w.faults.of(a, life, r) })
 	a.stop, a.done, a.killed = stop, done, false
 	cfg := w.Env
 	cfg.NodeName, cfg.Kubeconfig, cfg.StateDir = a.name, filepath.Join(a.dir, "kubeconfig"), a.stateDir()
@@ -107,8 +109,33 @@ func (a *Agent) Kill() {
 			panic(err)
 		}
 	}
+	a.tear(was)
 	a.world.Tell("%s is killed", a.name)
 	a.stop()
+}
+
+// lookAtFiles remembers the files of an agent.
+func (a *Agent) lookAtFiles() {
+	a.files = map[string]os.FileInfo{}
+	list, _ := os.ReadDir(a.stateDir())
+	for _, f := range list {
+		if info, err := f.Info(); err == nil && info.Mode().IsRegular() {
+			a.files[f.Name()] = info
+		}
+	}
+}
+
+// tear leaves half of each file that was written in place since the last look: a power cut finds it so. One that was
+// replaced by another file is whole. (In a bubble a write takes no time, so that no kill comes into one.)
+func (a *Agent) tear(was string) {
+	for name, before := range a.files {
+		now, err := os.Stat(filepath.Join(was, name))
+		if err != nil || !os.SameFile(before, now) || now.ModTime().Equal(before.ModTime()) {
+			continue
+		}
+		a.world.Tell("%s: its file %s was written in place, and half of it is there", a.name, name)
+		_ = os.Truncate(filepath.Join(a.stateDir(), name), now.Size()/2)
+	}
 }
 
 func (a *Agent) wait() {
@@ -142,6 +169,9 @@ func (j journal) Fire(e *logrus.Entry) error {
 		}
 	}
 	text := out.String()
+	if j.life == j.a.life && !j.a.killed {
+		j.a.world.watch.said(j.a, e)
+	}
 	if e.Level <= logrus.WarnLevel {
 		text = strings.ToUpper(e.Level.String()) + " " + text
 		j.a.world.watch.logged(j.a, text)

@@ -41,7 +41,7 @@ func newAuthority() (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	der, err = a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, IPAddresses: []net.IP{net.ParseIP("10.0.0.10"), net.ParseIP("10.96.0.1")},
+	der, err = a.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "kube-apiserver"}, IPAddresses: []net.IP{net.ParseIP("192.168.0.10"), net.ParseIP("10.96.0.1")},
 		DNSNames: []string{"kubernetes", "kubernetes.default.svc"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, &own.PublicKey, 10*365*24*time.Hour)
 	a.serving = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: own}
 	return a, err

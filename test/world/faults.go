@@ -48,6 +48,11 @@ type faultKind struct {
 	strike func(f Fault, r *http.Request, random *rand.Rand) wire.Fault // of requests while it lasts
 }
 
+// aftermath is how long after some kinds pods may still wait: a group whose machines did not come is left alone for so
+// long. Users and thieves trouble nobody.
+var aftermath = map[string]time.Duration{"never": 40 * time.Minute, "no-capacity": 40 * time.Minute, "slow-boots": 40 * time.Minute, "slow-ready": 10 * time.Minute, "reborn": 40 * time.Minute,
+	"scale": -1, "thief": -1, "user-buys": -1}
+
 func toAPI(r *http.Request) bool   { return r.URL.Host == apiHost }
 func toCloud(r *http.Request) bool { return r.URL.Host != apiHost }
 func writes(r *http.Request) bool {
@@ -116,14 +121,28 @@ func init() {
 			w.Cloud.Inject(aws.Fault{Kind: []aws.Kind{aws.ShortList, aws.EmptyList}[f.N%2], Service: "ec2", Action: "DescribeInstances", Probability: 0.5, For: f.For})
 		}, nil},
 		"cloud-stale": {"reads of the cloud are old", 3, 10 * time.Minute, func(w *World, f Fault) {
+			w.faults.staleUntil = time.Now().Add(f.For + time.Minute)
 			w.Cloud.StaleReads(time.Duration(5+f.N%40) * time.Second)
 			w.after(f.For, func() { w.Cloud.StaleReads(0) })
 		}, nil},
-		"kill":          {"killed; its files are as they were (0), older (1) or gone (2)", 4, 4 * time.Minute, func(w *World, f Fault) { w.killFor(w.agents[f.Agent], f) }, nil},
-		"kill-at-write": {"killed right after a write, whose answer it does not see", 6, 4 * time.Minute, func(w *World, f Fault) { w.faults.arm(f) }, nil},
-		"kill-at-buy":   {"killed right after a change of the cloud, whose answer it does not see", 6, 2 * time.Minute, func(w *World, f Fault) { w.faults.arm(f) }, nil},
-		"never":         {"machines that boot never join", 2, 0, func(w *World, f Fault) { w.faults.never += 1 + f.N%3 }, nil},
-		"slow-boots":    {"machines boot slowly", 2, 20 * time.Minute, func(w *World, f Fault) { w.faults.slowUntil = time.Now().Add(f.For) }, nil},
+		"cloud-swallows": {"changes do not reach the cloud: the connection breaks (0) or hangs (1)", 3, 5 * time.Minute, nil, func(f Fault, r *http.Request, _ *rand.Rand) wire.Fault {
+			if !toCloud(r) || change(r) == "" {
+				return wire.Fault{}
+			}
+			return wire.Fault{Cut: f.N%2 == 0, Hang: f.N%2 == 1}
+		}},
+		"cloud-flight": {"changes reach the cloud late, whether or not somebody still waits for them", 3, 8 * time.Minute, nil, func(_ Fault, r *http.Request, random *rand.Rand) wire.Fault {
+			if !toCloud(r) || change(r) == "" {
+				return wire.Fault{}
+			}
+			return wire.Fault{Flight: time.Duration(1+random.IntN(50)) * time.Second}
+		}},
+		"kill":            {"killed; its files are as they were (0), older (1) or gone (2)", 4, 4 * time.Minute, func(w *World, f Fault) { w.killFor(w.agents[f.Agent], f) }, nil},
+		"kill-at-write":   {"killed right after a write, whose answer it does not see", 6, 4 * time.Minute, func(w *World, f Fault) { w.faults.arm(f) }, nil},
+		"kill-at-buy":     {"killed right after a change of the cloud, whose answer it does not see", 6, 2 * time.Minute, func(w *World, f Fault) { w.faults.arm(f) }, nil},
+		"kill-before-buy": {"killed right before a change of the cloud, which never leaves", 4, 2 * time.Minute, func(w *World, f Fault) { w.faults.arm(f) }, nil},
+		"never":           {"machines that boot never join", 2, 0, func(w *World, f Fault) { w.faults.never += 1 + f.N%3 }, nil},
+		"slow-boots":      {"machines boot slowly", 2, 20 * time.Minute, func(w *World, f Fault) { w.faults.slowUntil = time.Now().Add(f.For) }, nil},
 		"no-capacity": {"the cloud has no machines", 2, 15 * time.Minute, func(w *World, f Fault) {
 			for _, g := range w.Groups {
 				w.Cloud.NoCapacity("", g.Type)
@@ -132,6 +151,9 @@ func init() {
 		}, nil},
 		"machine-dies": {"a machine is ended by somebody else", 4, 0, func(w *World, f Fault) { w.hurt(f, func(m *machine) { _ = w.Cloud.TerminateInstance(m.ID) }) }, nil},
 		"machine-sick": {"the kubelet of a machine falls silent", 3, 15 * time.Minute, func(w *World, f Fault) { w.hurt(f, func(m *machine) { w.fleet.sicken(m, f.For) }) }, nil},
+		"slow-ready":   {"machines that join become Ready late", 1, 10 * time.Minute, func(w *World, f Fault) { w.faults.unreadyUntil = time.Now().Add(f.For) }, nil},
+		"reborn":       {"a machine is ended by somebody else, new ones take used names and addresses, and somebody approves them by hand (0, 2 of 4) and fall silent (0)", 4, 5 * time.Minute, func(w *World, f Fault) { w.reborn(f) }, nil},
+		"user-buys":    {"a user raises the target of a group by hand, and scales a workload", 3, 0, func(w *World, f Fault) { w.userBuys(f) }, nil},
 		"node-deleted": {"a user deletes a Node", 1, 0, func(w *World, f Fault) {
 			w.hurt(f, func(m *machine) { w.deleteNode(m) })
 		}, nil},
@@ -152,6 +174,11 @@ type faults struct {
 	armed     []Fault
 	never     int
 	slowUntil time.Time
+	// unreadyUntil: machines that join until then become Ready minutes later.
+	unreadyUntil time.Time
+	byHandUntil  time.Time // somebody approves the certificate requests of machines
+	silentUntil  time.Time // kubelets that have taken a used Node fall silent
+	staleUntil   time.Time // reads of the cloud may be old until then
 }
 
 // begin lets a fault begin. The world's lock is held.
@@ -192,9 +219,16 @@ func (f *faults) of(a *Agent, life int, r *http.Request) (out wire.Fault) {
 			continue
 		}
 		if x.Kind == "kill-at-write" && writes(r) && !strings.Contains(r.URL.Path, "/leases/") && !strings.Contains(r.URL.Path, "/events") ||
-			x.Kind == "kill-at-buy" && toCloud(r) && f.world.changesCloud(r) {
+			(x.Kind == "kill-at-buy" || x.Kind == "kill-before-buy") && toCloud(r) && change(r) != "" {
 			f.armed = slices.Delete(f.armed, i, i+1)
-			out.Lost = true
+			switch {
+			case x.Kind == "kill-before-buy":
+				out = wire.Fault{Hang: true}
+			case x.Kind == "kill-at-buy" && x.N/3%2 == 1: // it is on its way when its client dies
+				out = wire.Fault{Flight: time.Duration(1+x.N/6%45) * time.Second}
+			default:
+				out.Lost = true
+			}
 			f.world.after(2*latency, func() { f.world.killFor(a, x) })
 			break
 		}
@@ -202,11 +236,8 @@ func (f *faults) of(a *Agent, life int, r *http.Request) (out wire.Fault) {
 	return out
 }
 
-// changesCloud reads the action of a request to AWS, whose body can be read again.
-func (w *World) changesCloud(r *http.Request) bool { return w.change(r) != "" }
-
 // change is what a request to AWS changes; empty: nothing.
-func (w *World) change(r *http.Request) string {
+func change(r *http.Request) string {
 	if r.GetBody == nil {
 		return ""
 	}
@@ -249,6 +280,41 @@ func (f *faults) bootDelay() time.Duration {
 	return 0
 }
 
+// readyDelay is how long a machine that has joined is not Ready; the world's lock is held.
+func (f *faults) readyDelay() time.Duration {
+	if time.Now().Before(f.unreadyUntil) {
+		return f.world.between(2*time.Minute, 6*time.Minute)
+	}
+	return f.world.between(5*time.Second, 20*time.Second)
+}
+
+// reborn ends a machine and has others come at once: the cloud gives them its name and address, and their kubelets find its Node.
+func (w *World) reborn(f Fault) {
+	w.hurt(f, func(m *machine) { _ = w.Cloud.TerminateInstance(m.ID) })
+	w.faults.unreadyUntil = time.Now().Add(f.For)
+	if f.N%2 == 0 { // an operator does not wait for the agent, which holds the requests until the old Node has gone
+		w.faults.byHandUntil = time.Now().Add(f.For)
+		if f.N%4 == 0 {
+			w.faults.silentUntil = time.Now().Add(f.For)
+		}
+	}
+	w.after(25*time.Second, func() { w.Scale(workloads[f.N%len(workloads)].Name, workloads[f.N%len(workloads)].Replicas) })
+}
+
+// userBuys changes a group behind the agents' backs.
+func (w *World) userBuys(f Fault) {
+	g := w.Groups[f.N%len(w.Groups)]
+	is, _ := w.Cloud.Group(g.Name)
+	to := min(g.Max, is.Desired+1+f.N/8%3)
+	w.Tell("user: sets the target of %s from %d to %d", g.Name, is.Desired, to)
+	w.watch.granted(to - is.Desired)
+	g.Min = is.Min
+	if err := w.Cloud.PutGroup(w.groupOf(g, to)); err != nil {
+		panic(err)
+	}
+	w.Scale(workloads[f.N/2%len(workloads)].Name, workloads[f.N/2%len(workloads)].Replicas*3/4)
+}
+
 func (w *World) resetWires(f Fault) {
 	for i, a := range w.agents {
 		if (f.Agent < 0 || f.Agent == i) && a.wire != nil {
@@ -263,6 +329,12 @@ func (w *World) killFor(a *Agent, f Fault) {
 		return
 	}
 	a.Kill()
+	after := max(f.For, time.Second)
+	if f.N%3 == 2 {
+		// Without its files an agent gives each machine that has no Node the whole time to join again.
+		after += w.Env.Scaling.MaxNodeProvisionTime
+	}
+	w.watch.trouble(after)
 	switch f.N % 3 {
 	case 1:
 		if old := filepath.Join(a.dir, "backup"); exists(old) {
@@ -325,11 +397,17 @@ func (f *fleet) sicken(m *machine, d time.Duration) {
 func (w *World) deleteNode(m *machine) {
 	w.watch.expect(m.name)
 	_ = w.API.Delete("/nodes", "", m.name, nil)
-	w.after(time.Minute, func() { // an operator starts its kubelet again
-		if w.fleet.lives(m) && apiserver.Get[*corev1.Node](w.API, "/nodes", "", m.name) == nil {
+	var again func()
+	again = func() { // an operator starts its kubelet again
+		switch {
+		case apiserver.Get[*corev1.Node](w.API, "/nodes", "", m.name) != nil || !m.alive:
+		case m.sick:
+			w.after(time.Minute, again)
+		default:
 			w.fleet.register(m)
 		}
-	})
+	}
+	w.after(time.Minute, again)
 }
 
 // Draw draws the faults of a world: storms with calm between them.

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -31,6 +32,13 @@ type judge struct {
 	wrote    map[string]time.Time // by what an agent changed: when last
 	requests map[string]int       // by verb and kind
 	peak     []need
+
+	acts     []act
+	waiting  []wanted
+	kept     map[string]string // Nodes that nodecleaner keeps, and the rule that it told last
+	free     float64           // machines of 4 cores that users have bought by hand lately
+	troubled time.Time         // until when something goes wrong, or has an aftermath
+	failing  time.Time         // until when machines may fail to come
 }
 
 // need is how many machines the pods of a moment want, at least.
@@ -40,7 +48,7 @@ type need struct {
 }
 
 func newJudge(w *World) *judge {
-	return &judge{world: w, spared: map[string]bool{}, expected: map[string]bool{}, stolen: map[string]string{}, wrote: map[string]time.Time{}, requests: map[string]int{}}
+	return &judge{world: w, spared: map[string]bool{}, expected: map[string]bool{}, stolen: map[string]string{}, wrote: map[string]time.Time{}, kept: map[string]string{}, requests: map[string]int{}}
 }
 
 func (j *judge) violation(format string, args ...any) {
@@ -57,8 +65,25 @@ func (j *judge) violation(format string, args ...any) {
 func (j *judge) fault(f Fault) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if end := time.Now().Add(f.For); end.After(j.lastEnd) {
+	end := time.Now().Add(f.For)
+	if end.After(j.lastEnd) {
 		j.lastEnd = end
+	}
+	after := aftermath[f.Kind]
+	if end := end.Add(after); after >= 0 && end.After(j.troubled) {
+		j.troubled = end
+	}
+	if end := end.Add(after); after > 0 && end.After(j.failing) {
+		j.failing = end
+	}
+}
+
+// trouble notes that pods may wait for a while.
+func (j *judge) trouble(d time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if end := time.Now().Add(d); end.After(j.troubled) {
+		j.troubled = end
 	}
 }
 
@@ -79,7 +104,7 @@ func (j *judge) request(a *Agent, r *http.Request) {
 	what := ""
 	switch {
 	case toCloud(r):
-		if w := j.world.change(r); w != "" {
+		if w := change(r); w != "" {
 			what = w
 		}
 	case r.Method != http.MethodGet:
@@ -96,9 +121,22 @@ func (j *judge) request(a *Agent, r *http.Request) {
 	if what != "" {
 		j.wrote[what] = time.Now()
 	} else {
-		what = "reads"
+		what = readOf(r)
 	}
 	j.requests[what]++
+}
+
+// readOf names what a request reads.
+func readOf(r *http.Request) string {
+	if toCloud(r) {
+		return "reads of the cloud"
+	}
+	for _, p := range []string{"leases", "nodes", "pods", "secrets", "configmaps", "certificatesigningrequests"} {
+		if strings.Contains(r.URL.Path, "/"+p) {
+			return "reads of " + p
+		}
+	}
+	return "other reads"
 }
 
 // nodeChanged is told of Nodes with the API server locked.
@@ -117,7 +155,7 @@ func (j *judge) nodeChanged(kind watch.EventType, _, is apiserver.Object) {
 	f.mu.Lock()
 	var alive *machine
 	for _, m := range f.machines {
-		if m.name == is.GetName() && m.alive && m.node && !m.sick {
+		if m.name == is.GetName() && m.alive && m.node {
 			alive = m
 		}
 	}
@@ -126,8 +164,6 @@ func (j *judge) nodeChanged(kind watch.EventType, _, is apiserver.Object) {
 		j.violation("Node %s (%s) is deleted, and its machine %s lives", is.GetName(), is.(*corev1.Node).Spec.ProviderID, alive.ID)
 	}
 }
-
-func (j *judge) podChanged(watch.EventType, apiserver.Object, apiserver.Object) {}
 
 // machineEnds is told of each machine that ends, by whoever.
 func (j *judge) machineEnds(m *machine) {
@@ -231,7 +267,15 @@ func (j *judge) look() {
 			}
 		}
 	}
-	limit := least + most + most/4 + 3
+	j.mu.Lock()
+	limit := least + most + most/4 + 3 + int(j.free)
+	j.mu.Unlock()
+	j.patience()
+	for _, a := range w.agents {
+		if !a.killed {
+			a.lookAtFiles()
+		}
+	}
 	if good > limit {
 		j.violation("%d machines, and the pods of the last two hours wanted %d at most", good, most)
 	}
@@ -257,12 +301,23 @@ func (j *judge) settled() {
 	for _, m := range w.fleet.list() {
 		names[m.name] = true
 		if apiserver.Get[*corev1.Node](w.API, "/nodes", "", m.name) == nil {
-			j.violation("machine %s (%s) has no Node %s after the last fault", m.ID, m.name, j.quiet())
+			j.violation("machine %s (%s) has no Node %s after the last fault: booted %s ago, joined %v, never joins %v, silent %v", m.ID, m.name, j.quiet(), time.Since(m.since).Round(time.Second), m.node, m.never, m.sick)
 		}
 	}
+	for _, m := range w.fleet.list() {
+		if m.node && m.ready && !m.sick && !m.serves && !m.took {
+			j.violation("machine %s (%s) has no serving certificate %s after the last fault", m.ID, m.name, j.quiet())
+		}
+	}
+	j.mu.Lock()
+	kept := maps.Clone(j.kept)
+	j.mu.Unlock()
 	for _, n := range apiserver.List[*corev1.Node](w.API, "/nodes", "") {
+		if kept[n.Name] == "E7" && !names[n.Name] {
+			continue // the agent has said that it does not know whose Node it is, and that somebody has to delete it
+		}
 		if n.Spec.ProviderID != "" && !names[n.Name] {
-			j.violation("Node %s has no machine %s after the last fault", n.Name, j.quiet())
+			j.violation("Node %s (%s) has no machine %s after the last fault (nodecleaner told %q)", n.Name, n.Spec.ProviderID, j.quiet(), kept[n.Name])
 		}
 		if n.Spec.ProviderID != "" && n.Spec.Unschedulable {
 			j.violation("Node %s is cordoned %s after the last fault", n.Name, j.quiet())

@@ -38,14 +38,16 @@ type fleet struct {
 // machine is an instance that runs. The fields behind name are guarded by the fleet's lock.
 type machine struct {
 	aws.Instance
-	name  string
-	alive bool // it runs, and its kubelet does
-	since time.Time
-	key   *ecdsa.PrivateKey
-	node  bool // it has registered
-	ready bool
-	sick  bool // its kubelet has stopped; the instance runs
-	never bool // it never joins
+	name   string
+	alive  bool // it runs, and its kubelet does
+	since  time.Time
+	key    *ecdsa.PrivateKey
+	node   bool // it has registered
+	ready  bool
+	sick   bool // its kubelet has stopped; the instance runs
+	never  bool // it never joins
+	took   bool // its Node is of another machine, as somebody has approved it by hand
+	serves bool // it has its serving certificate
 }
 
 func (m *machine) providerID() string { return "aws:///" + m.Zone + "/" + m.ID }
@@ -124,7 +126,22 @@ func (f *fleet) join(m *machine, tries int) {
 	}
 	t := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + m.name, Organization: []string{"system:nodes"}}}
 	name := w.request(m, t, certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth, "system:bootstrap:"+id, append([]string{"system:bootstrappers"}, groups...))
+	if time.Now().Before(w.faults.byHandUntil) {
+		w.after(5*time.Second, func() { w.approve(name) })
+	}
 	f.await(m, name, 0, func() { f.register(m) }, again)
+}
+
+// approve is kubectl certificate approve.
+func (w *World) approve(name string) {
+	csr := apiserver.Get[*certificatesv1.CertificateSigningRequest](w.API, "certificates.k8s.io/certificatesigningrequests", "", name)
+	if csr == nil || len(csr.Status.Conditions) > 0 {
+		return
+	}
+	next := csr.DeepCopy()
+	next.Status.Conditions = append(next.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "KubectlApprove"})
+	_ = w.API.Update("certificates.k8s.io/certificatesigningrequests", next, "approval")
+	w.Tell("user: approves %s", name)
 }
 
 // request makes a certificate request and returns its name.
@@ -169,19 +186,30 @@ func (f *fleet) await(m *machine, name string, waited time.Duration, got, lost f
 // register makes the Node, or takes the one of its name.
 func (f *fleet) register(m *machine) {
 	w := f.world
+	if !f.lives(m) {
+		return
+	}
 	node := w.nodeOf(m)
-	if old := apiserver.Get[*corev1.Node](w.API, "/nodes", "", m.name); old != nil {
+	old := apiserver.Get[*corev1.Node](w.API, "/nodes", "", m.name)
+	put := func() error { return w.API.Create("/nodes", node) }
+	if old != nil {
 		next := old.DeepCopy()
 		next.Status = node.Status // the spec stays, with a provider ID that is another machine's
-		_ = w.API.Update("/nodes", next, "status")
-	} else if err := w.API.Create("/nodes", node); err != nil {
+		put = func() error { return w.API.Update("/nodes", next, "status") }
+		w.Tell("machine %s takes the Node %s of %s", m.ID, m.name, old.Spec.ProviderID)
+	}
+	if put() != nil {
 		w.after(time.Second, func() { f.register(m) })
 		return
 	}
 	f.mu.Lock()
-	m.node = true
+	m.node, m.took = true, old != nil && old.Spec.ProviderID != m.providerID()
 	f.mu.Unlock()
-	w.after(w.between(5*time.Second, 20*time.Second), func() {
+	if old != nil && time.Now().Before(w.faults.silentUntil) {
+		w.watch.spare(m)
+		w.after(20*time.Second, func() { f.sicken(m, 6*time.Minute) })
+	}
+	w.after(w.faults.readyDelay(), func() {
 		f.mu.Lock()
 		m.ready = true
 		f.mu.Unlock()
@@ -199,7 +227,7 @@ func (f *fleet) serving(m *machine) {
 	}
 	t := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + m.name, Organization: []string{"system:nodes"}}, DNSNames: []string{m.name}, IPAddresses: []net.IP{net.ParseIP(m.PrivateIP)}}
 	name := w.request(m, t, certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, "system:node:"+m.name, []string{"system:nodes"})
-	f.await(m, name, 0, func() {}, func() { w.after(time.Minute, func() { f.serving(m) }) })
+	f.await(m, name, 0, func() { m.serves = true }, func() { w.after(time.Minute, func() { f.serving(m) }) })
 }
 
 // beat reports the Node every few minutes.

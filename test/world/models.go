@@ -56,7 +56,6 @@ func newModels(w *World) (*models, error) {
 	w.API.Told("/secrets", kick("tokens"))
 	w.API.Told("/configmaps", kick("tokens"))
 	w.API.Told("/nodes", w.watch.nodeChanged)
-	w.API.Told("/pods", w.watch.podChanged)
 	w.API.Told("certificates.k8s.io/certificatesigningrequests", w.watch.requestChanged)
 	w.after(5*time.Second, m.lifecycle)
 	w.after(time.Hour, m.collect)
@@ -124,7 +123,7 @@ clusters: [{name: "", cluster: {server: "https://` + apiHost + `", certificate-a
 		},
 		"/services": {&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Namespace: "default"}, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", ClusterIPs: []string{"10.96.0.1"}}}},
 		"discovery.k8s.io/endpointslices": {&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes", Namespace: "default", Labels: map[string]string{"kubernetes.io/service-name": "kubernetes"}},
-			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.10"}, Conditions: discoveryv1.EndpointConditions{Ready: &yes}}}}},
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.168.0.10"}, Conditions: discoveryv1.EndpointConditions{Ready: &yes}}}}},
 		"networking.k8s.io/servicecidrs": {&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/12"}}}},
 	} {
 		for _, o := range objects {
@@ -140,7 +139,7 @@ clusters: [{name: "", cluster: {server: "https://` + apiHost + `", certificate-a
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"node-role.kubernetes.io/control-plane": "", corev1.LabelHostname: name}},
 			Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}}},
 			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110")},
-				Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprint("10.0.0.", 11+i)}, {Type: corev1.NodeHostName, Address: name}},
+				Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprint("192.168.0.", 11+i)}, {Type: corev1.NodeHostName, Address: name}},
 				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now}}},
 		}); err != nil {
 			return err

@@ -56,6 +56,15 @@ var workloads = []Workload{
 	{Name: "big", Replicas: 8, MilliCPU: 3000, Memory: 8 << 30},
 }
 
+// groupsOf draws the groups: one, or two among which an agent chooses.
+func groupsOf(r *mathrand.Rand) []Group {
+	out := []Group{{"workers", "m5.xlarge", r.IntN(3), 60}}
+	if r.IntN(2) == 0 {
+		out = append(out, Group{"others", []string{"m5.xlarge", "m5.2xlarge"}[r.IntN(2)], 0, 60})
+	}
+	return out
+}
+
 // Run plays in the bubble that it is called in.
 func Run(p Play) (Report, error) {
 	r := mathrand.New(mathrand.NewPCG(p.Seed, 3))
@@ -65,7 +74,7 @@ func Run(p Play) (Report, error) {
 	if p.Faults == nil {
 		p.Faults = Draw(p.Seed, p.Length, p.Agents)
 	}
-	w, err := New(Options{Dir: p.Dir, Seed: p.Seed, Agents: p.Agents, Env: p.Env, Groups: []Group{{"workers", "m5.xlarge", r.IntN(3), 60}}})
+	w, err := New(Options{Dir: p.Dir, Seed: p.Seed, Agents: p.Agents, Env: p.Env, Groups: groupsOf(r)})
 	if err != nil {
 		return Report{}, err
 	}

@@ -41,6 +41,8 @@ func (m *models) schedule() {
 	slices.SortStableFunc(queue, func(a, b *corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
+	var left []*corev1.Pod
+	defer func() { w.watch.waits(left) }()
 	for _, p := range queue {
 		cpu, memory := requests(p)
 		var best *room
@@ -50,6 +52,7 @@ func (m *models) schedule() {
 			}
 		}
 		if best == nil {
+			left = append(left, p)
 			m.unschedulable(p)
 			continue
 		}

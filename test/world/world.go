@@ -48,7 +48,7 @@ func Environ() map[string]string {
 
 const (
 	clusterName = "sim"
-	apiHost     = "10.0.0.10:6443"
+	apiHost     = "192.168.0.10:6443"
 )
 
 // latency is how long a request takes without a fault.
@@ -122,8 +122,12 @@ func New(o Options) (*World, error) {
 // PutGroup makes a group, or changes it.
 func (w *World) PutGroup(g Group) error {
 	w.Cloud.PutLaunchTemplate(aws.LaunchTemplate{Name: g.Name, InstanceType: g.Type, HTTPTokens: "required", UserData: "#!/bin/sh\n"})
-	return w.Cloud.PutGroup(aws.Group{Name: g.Name, Min: g.Min, Max: g.Max, Desired: g.Min, LaunchTemplate: g.Name, Version: "$Latest", ProtectNew: true, KeepTags: true,
-		SuspendedProcesses: []string{"AZRebalance"}, Tags: map[string]string{"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + clusterName: ""}})
+	return w.Cloud.PutGroup(w.groupOf(g, g.Min))
+}
+
+func (w *World) groupOf(g Group, desired int) aws.Group {
+	return aws.Group{Name: g.Name, Min: g.Min, Max: g.Max, Desired: desired, LaunchTemplate: g.Name, Version: "$Latest", ProtectNew: true, KeepTags: true,
+		SuspendedProcesses: []string{"AZRebalance"}, Tags: map[string]string{"k8s.io/cluster-autoscaler/enabled": "", "k8s.io/cluster-autoscaler/" + clusterName: ""}}
 }
 
 // Start starts every agent.
@@ -189,9 +193,16 @@ func (w *World) Story(lines int) string {
 }
 
 // wireOf is a client's own way to everything.
-func (w *World) wireOf(fault func(*http.Request) wire.Fault) *wire.Wire {
+func (w *World) wireOf(a *Agent, fault func(*http.Request) wire.Fault) *wire.Wire {
+	judged := func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			after := w.watch.arrives(a, r)
+			h.ServeHTTP(rw, r)
+			after()
+		})
+	}
 	return &wire.Wire{Latency: latency, Fault: fault, Hosts: map[string]wire.Far{
-		apiHost: {Handler: w.API, Stream: w.API.Stream}, "aws.invalid": {Handler: w.Cloud}}}
+		apiHost: {Handler: judged(w.API), Stream: w.API.Stream}, "aws.invalid": {Handler: judged(w.Cloud)}}}
 }
 
 func writeFile(path, text string) error {

@@ -3,6 +3,8 @@ package world
 import (
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +25,9 @@ func load(t testing.TB) config.Config {
 	for name, value := range Environ() {
 		t.Setenv(name, value)
 	}
+	// The parts of a world take turns: a second thread would only be woken and put to sleep. Little lives, and much is garbage.
+	threads, percent := runtime.GOMAXPROCS(1), debug.SetGCPercent(400)
+	t.Cleanup(func() { runtime.GOMAXPROCS(threads); debug.SetGCPercent(percent) })
 	hangups := make(chan os.Signal, 1) // the runtime's own part of it must not begin in a bubble
 	signal.Notify(hangups, syscall.SIGHUP)
 	signal.Stop(hangups)

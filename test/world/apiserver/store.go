@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// keptEvents is how many events of a kind a watch may begin behind.
-const keptEvents = 1000
+// keptEvents is how many events of a kind a watch may begin behind, as in a watch cache of Kubernetes that has not grown.
+const keptEvents = 100
 
 // entry is one version of an object.
 type entry struct {

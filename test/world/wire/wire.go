@@ -26,6 +26,7 @@ type Fault struct {
 	Lost   bool          // it arrives, and the connection breaks before the answer
 	Late   time.Duration // it arrives, and the answer takes so long
 	Twice  bool          // it arrives twice; the second answer is the one that is given
+	Flight time.Duration // it arrives after so long, also when its client has given it up or was killed meanwhile
 	Status int           // it is answered with this, and does not arrive
 }
 
@@ -111,8 +112,13 @@ func (w *Wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	ctx := r.Context()
 	if f.Hang {
-		<-ctx.Done()
-		return nil, ctx.Err()
+		if err := wait(ctx, hangs); err != nil {
+			return nil, err
+		}
+		return nil, errReset
+	}
+	if f.Flight > 0 {
+		return w.fly(far, r, body, f.Flight)
 	}
 	if err := wait(ctx, w.Latency+f.Delay); err != nil {
 		return nil, err
@@ -142,6 +148,37 @@ func (w *Wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
+// fly carries a request whose client may not wait for it.
+func (w *Wire) fly(far Far, r *http.Request, body []byte, d time.Duration) (*http.Response, error) {
+	own := r.Clone(context.WithValue(context.WithoutCancel(r.Context()), inFlight{}, time.Now()))
+	landed := make(chan func() (*http.Response, error), 1)
+	time.AfterFunc(d, func() {
+		res, err := w.serve(far, own, body)
+		landed <- func() (*http.Response, error) { return res, err }
+	})
+	select {
+	case answer := <-landed:
+		if w.isCut() {
+			return nil, errReset
+		}
+		return answer()
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+type inFlight struct{}
+
+// hangs is when a connection that carries nothing any more is given up by who has no deadline of his own: client-go pings one
+// after 30 seconds, and waits for 15.
+const hangs = 45 * time.Second
+
+// Flies tells the far end of a request that arrives later than its client may have waited, and when it was sent.
+func Flies(r *http.Request) (sent time.Time, flies bool) {
+	sent, flies = r.Context().Value(inFlight{}).(time.Time)
+	return sent, flies
+}
+
 func readBody(r *http.Request) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil
@@ -157,6 +194,7 @@ func (w *Wire) serve(far Far, r *http.Request, body []byte) (res *http.Response,
 	if r.Host != "" {
 		own.Host = r.Host
 	}
+	own.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	if far.Stream != nil {
 		if res, err := far.Stream(own); res != nil || err != nil {
 			return w.stream(r, res, err)
