@@ -169,7 +169,7 @@ func (d *draft) annotations(annotations map[string]string, r *cluster.Resources)
 	}
 	d.csi(annotations[keyCSIDriver])
 	if annotations[keyDRADriver] != "" {
-		d.warn("annotation %s has no effect: pods with resourceClaims are held", keyDRADriver)
+		d.warn("annotation %s has no effect: a node of the group shows its devices, or template.devices in groups.yaml tells them", keyDRADriver)
 	}
 	return cpu && memory
 }
