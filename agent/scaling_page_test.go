@@ -66,12 +66,12 @@ func rulesTable(t *testing.T) string {
 		return x - y
 	})
 	var out strings.Builder
-	out.WriteString("\n| rule | what it says |\n|---|---|\n")
+	out.WriteString("\n")
 	for i, r := range rows {
 		if r.words == "" || i > 0 && rows[i-1].id == r.id {
 			t.Errorf("rule %s has no words, or is there twice", r.id)
 		}
-		fmt.Fprintf(&out, "| `%s` | %s |\n", r.id, r.words)
+		fmt.Fprintf(&out, "- `%s`: %s\n", r.id, r.words)
 	}
 	out.WriteString("\n")
 	return out.String()

@@ -23,22 +23,28 @@ var update = flag.Bool("update", false, "write packaging/autoscaler-agent.catalo
 
 const catalogFile = "../../packaging/autoscaler-agent.catalog"
 
-// rules reads the rules of all services from the tables of the docs: IDs in their order,
+// rules reads the rules of all services from the tables and lists of the docs: IDs in their order,
 // and what each says. Rows of one ID are one rule of several parts.
 func rules(t *testing.T) (ids []string, says map[string][]string) {
 	t.Helper()
 	says = map[string][]string{}
 	row := regexp.MustCompile("(?m)^\\| `([A-Z][0-9]+)` \\| ([^|]+) \\|")
+	item := regexp.MustCompile("(?m)^- `([A-Z][0-9]+)`: (.+)$") // of the engine's list
 	for _, page := range []string{"../../docs/scaling-rules.md", "../../docs/security-rules.md", "../../docs/attested-join.md"} {
 		data, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range row.FindAllStringSubmatch(string(data), -1) {
-			if says[m[1]] == nil {
-				ids = append(ids, m[1])
+		found := row.FindAllStringSubmatch(string(data), -1)
+		if strings.HasSuffix(page, "scaling-rules.md") {
+			found = append(found, item.FindAllStringSubmatch(string(data), -1)...)
+		}
+		for _, m := range found {
+			id, words := m[1], strings.TrimSpace(m[2])
+			if says[id] == nil {
+				ids = append(ids, id)
 			}
-			says[m[1]] = append(says[m[1]], strings.TrimSpace(m[2]))
+			says[id] = append(says[id], words)
 		}
 	}
 	if len(ids) < 100 {

@@ -81,20 +81,20 @@ func (a attack) numbered() bool { return a.passes && !a.beside }
 // thiefTable numbers the calls of the chain.
 func thiefTable(calls []attack) string {
 	var out strings.Builder
-	out.WriteString("\n| | with | call | outcome |\n|---|---|---|---|\n")
+	out.WriteString("\n")
 	n := 0
 	for _, c := range calls {
 		number, outcome := "", "passes"
 		switch {
 		case c.numbered():
 			n++
-			number = fmt.Sprintf(" %d", n)
+			number = fmt.Sprintf(" (%d)", n)
 		case !c.passes && refusers[c.by] == nil:
 			outcome = "refused by the policy `" + c.by + "`"
 		case !c.passes:
 			outcome = "refused by " + c.by
 		}
-		fmt.Fprintf(&out, "|%s | %s | %s | %s |\n", number, c.with, c.name, outcome)
+		fmt.Fprintf(&out, "- %s%s: %s: %s\n", c.with, number, c.name, outcome)
 	}
 	return out.String() + "\n"
 }
