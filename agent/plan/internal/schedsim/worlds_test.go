@@ -326,11 +326,47 @@ func (w *cases) steps(n, depth int) {
 			w.addNode(false)
 		case k == 2:
 			w.sim.ResetOrder()
+		case k == 3 && depth > 0:
+			w.pack()
 		default:
 			w.bind()
 		}
 		w.compare()
 	}
+}
+
+// pack lets nodes stand otherwise and packs pods: on the first node that takes one, of those that are open and then of those that come last, as
+// many as it takes; and takes it back.
+func (w *cases) pack() {
+	m, nodes, pods, standing := w.sim.Mark(), slices.Clone(w.naive.nodes), slices.Clone(w.naive.pods), make([]Standing, len(w.naive.nodes))
+	for i := range nodes {
+		nodes[i].Room = slices.Clone(nodes[i].Room)
+		standing[i] = pick(w.r, Open, Open, Last, Closed)
+		w.sim.Stand(i, standing[i])
+	}
+	class, n := pick(w.r, w.naive.cfg.Binds...), 1+w.r.IntN(5)
+	done, last := w.sim.Pack(class, n), -1
+	for k := range n {
+		at := w.naive.feasible(class)
+		first := slices.Index(at, last)
+		if first < 0 {
+			first = slices.IndexFunc(at, func(i int) bool { return standing[i] == Open })
+		}
+		if first < 0 {
+			first = slices.IndexFunc(at, func(i int) bool { return standing[i] == Last })
+		}
+		if (first >= 0) != (k < done) {
+			w.t.Fatalf("class %d: %d of %d packed; %v is open, nodes stand %v, placed %v", class, done, n, at, standing, w.sim.Placed(m))
+		}
+		if first < 0 {
+			break
+		}
+		last = at[first]
+		w.bound(naivePod{class, last, false})
+	}
+	w.checkPlaced(m, len(pods), true)
+	w.sim.Rollback(m)
+	w.naive.nodes, w.naive.pods = nodes, pods
 }
 
 // checkPlaced holds what is placed since a mark against the pods of the naive cluster from the given one on.
