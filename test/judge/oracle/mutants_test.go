@@ -85,7 +85,6 @@ var mutants = []mutant{
 	{"devices: alternatives", "fit/devices/search.go", []string{`for i := range asks {`, `for i := range asks[:1] {`}},
 	{"devices: pools that are not whole", "observe/devices/slices.go", []string{`return valid(pool) && !`, `return valid(pool) || !`}},
 	{"devices: allocated claims", "fit/claims.go", []string{`if len(claims[i].On) > 0 {`, `if false {`}},
-	{"devices: selectors that fail", "fit/devices/search.go", []string{"if x.fails[d] {\n\t\t\treturn stop", "if x.fails[d] {\n\t\t\tcontinue"}},
 	{"devices: classes", "observe/devices/demand.go", []string{`slices.Concat(selectors, expressions(own))`, `slices.Concat(selectors[:0], expressions(own))`}},
 	{"pod anti-affinity of others", "fit/spread.go", []string{`s.excluded(a.existing, row)`, `s.excluded(nil, row)`}},
 	{"pod terms: namespaces", "fit/selector.go", []string{`if !slices.Contains(m.namespaces, c.Namespace) &&`, `if false && !slices.Contains(m.namespaces, c.Namespace) &&`}},
