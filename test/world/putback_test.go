@@ -121,6 +121,7 @@ func TestFaultsFound(t *testing.T) {
 				found, took := finds(t, bin, word[0], word[1], word[2])
 				if found == "" {
 					t.Errorf("%snot found by play %s", f.about, p)
+					continue
 				}
 				t.Logf("%sfound by play %s after %s of processor time: %s", f.about, p, took, found)
 			}
