@@ -47,7 +47,7 @@ func TestMigrationHasEveryFlag(t *testing.T) {
 			t.Errorf("%s: there is no %s_%s", name, Prefix, ours)
 		}
 		if ours != "" {
-			fmt.Fprintf(&withVariable, "| %s | `%s_%s` |\n", name, Prefix, ours)
+			fmt.Fprintf(&withVariable, "- %s: `%s_%s`\n", name, Prefix, ours)
 		} else {
 			withReason[why] = append(withReason[why], name)
 		}
@@ -65,7 +65,7 @@ func TestMigrationHasEveryFlag(t *testing.T) {
 			}
 		}
 	}
-	comparePage(t, "\n| flag | variable |\n|---|---|\n"+withVariable.String()+"\nWithout a variable:\n\n"+reasons(withReason)+"\n")
+	comparePage(t, "\n"+withVariable.String()+"\nWithout a variable:\n\n"+reasons(withReason)+"\n")
 }
 
 // reasons lists the flags of each reason, "not needed" behind "no".
