@@ -193,7 +193,8 @@ func (r *Round) toldToGo(n *round.Node) bool { _, told := r.Next.Deleted[n.Insta
 
 // sizeOf is the number of nodes of a group as it was before nodes of it were replaced: machines that are there in their place do not
 // make a budget in percent larger, and nodes that have gone do not make it smaller. It is remembered while the replacement lasts. A
-// machine of the group's present source counts when it is no longer young: it may hold the pods of a node that goes next.
+// machine of the group's present source counts when it is no longer young and has pods: before, it may hold the pods of a node that goes
+// next, and an empty one is a spare, however long the agent had to stand by.
 func (r *Round) sizeOf(k int) int {
 	g := &r.groups[k]
 	if !g.replaces() {
@@ -206,7 +207,7 @@ func (r *Round) sizeOf(k int) int {
 		if n.State != round.StateUpcoming && !(young && r.empty(i)) {
 			most++
 		}
-		if !young || !r.fresh(n) {
+		if !r.fresh(n) || !young && !r.empty(i) {
 			settled++
 		}
 	}

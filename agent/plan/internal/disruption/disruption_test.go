@@ -314,7 +314,7 @@ func (w *world) young() {
 // TestSize: what percent of a group counts from, of ten nodes in a group of which some are on their way out, and some have come.
 func TestSize(t *testing.T) {
 	for name, c := range map[string]struct {
-		out, empty, starting, filled int
+		out, empty, starting, filled int // empty below 0: so many, and for an hour
 		before                       int // 0: nothing is remembered
 		want                         string
 	}{
@@ -329,6 +329,7 @@ func TestSize(t *testing.T) {
 		"three hold the pods of two, one stays": {0, 0, 0, 3, 10, "of 10 nodes"},
 		"and all is forgotten":                  {0, 0, 0, 3, 0, "of 13 nodes"},
 		"pods of three lie over four":           {3, 0, 0, 4, 10, "of 10 nodes"},
+		"idle spares after a long standby":      {1, -2, 0, 0, 10, "of 10 nodes"},
 		"it has shrunk meanwhile":               {0, 1, 0, 0, 15, "of 10 nodes"},
 		"two go, two come, after many machines": {2, 1, 1, 2, 10, "of 10 nodes"},
 	} {
@@ -338,8 +339,11 @@ func TestSize(t *testing.T) {
 		for i := range c.out {
 			mark(w.s.Nodes[i])
 		}
-		for i := range c.empty {
-			w.join(w.g(), cluster.NodeName(fmt.Sprint("e", i)), time.Minute, "new")
+		for i := range max(c.empty, -c.empty) {
+			n := w.join(w.g(), cluster.NodeName(fmt.Sprint("e", i)), time.Minute, "new")
+			if c.empty < 0 {
+				n.Created = w.s.Now.Add(-time.Hour)
+			}
 		}
 		for i := range c.starting {
 			w.join(w.g(), cluster.NodeName(fmt.Sprint("s", i)), time.Minute, "new").Ready = cluster.StatusFalse
