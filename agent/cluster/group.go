@@ -85,6 +85,48 @@ type NodeGroup struct {
 	NamesReadAt time.Time `json:"namesReadAt,omitzero"`
 }
 
+// Unmade tells a group of a pool that the cloud does not have yet: it is there for decisions, and no group to report on.
+func (g *NodeGroup) Unmade() bool { return g.Pool != "" && g.Declared }
+
+// PoolUse is what the groups of a pool have together.
+type PoolUse struct {
+	Name     string `json:"name"`
+	Max      int    `json:"max"`
+	Machines int    `json:"machines"` // members
+	Made     int    `json:"made"`     // groups that the cloud has
+	Groups   int    `json:"groups"`
+	Template string `json:"template,omitempty"` // why that of one is not known
+}
+
+// Pools sums up the pools of groups, in their order.
+func Pools(groups []NodeGroup) (out []PoolUse) {
+	at := map[string]int{}
+	for i := range groups {
+		g := &groups[i]
+		if g.Pool == "" {
+			continue
+		}
+		k, ok := at[g.Pool]
+		if !ok {
+			k = len(out)
+			at[g.Pool], out = k, append(out, PoolUse{Name: g.Pool, Max: g.PoolMax})
+		}
+		p := &out[k]
+		if p.Groups++; !g.Unmade() {
+			p.Made++
+		}
+		if p.Template == "" {
+			p.Template = g.Template.Unknown
+		}
+		for _, in := range g.Instances {
+			if in.Member {
+				p.Machines++
+			}
+		}
+	}
+	return out
+}
+
 // WitnessedAt is when the names and addresses of the instances were read: no witness of a
 // certificate is younger.
 func (g *NodeGroup) WitnessedAt() time.Time {

@@ -35,7 +35,16 @@ func checkCloud(ctx context.Context, cfg config.Config) []Finding {
 	}
 	out = append(out, checkProviders(cfg, groups, err)...)
 	for _, g := range groups {
-		out = append(out, Group(g)...)
+		if !g.Unmade() {
+			out = append(out, Group(g)...)
+		}
+	}
+	for _, p := range cluster.Pools(groups) {
+		f := Finding{Level: LevelOK, About: "pool " + p.Name, Text: fmt.Sprintf("%d of at most %d machines; %d of its %d groups are made", p.Machines, p.Max, p.Made, p.Groups)}
+		if p.Template != "" {
+			f.Level, f.Text, f.Remedy = LevelError, "a template is not known: "+p.Template, "correct the pool in groups.yaml: its launch template, version and types"
+		}
+		out = append(out, f)
 	}
 	return append(out, behind(groups, cfg.Upgrades.Server())...)
 }

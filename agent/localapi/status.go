@@ -30,16 +30,18 @@ type Status struct {
 	CloudAt  time.Time         `json:"cloudAt,omitzero"`
 	Late     []string          `json:"late,omitempty"`
 	// Unread is what was not read since the agent started: the figures of it are unknown, and not zero.
-	Unread   []string        `json:"unread,omitempty"`
-	Services []string        `json:"services"`
-	Nodes    int             `json:"nodes"`
-	Ready    int             `json:"ready"`
-	Pods     int             `json:"pods"`
-	Pending  int             `json:"pending"`
-	Groups   []GroupStatus   `json:"groups"`
-	LastPlan time.Time       `json:"lastPlan,omitzero"`
-	Plan     string          `json:"plan,omitempty"`
-	Held     []decision.Held `json:"held,omitempty"`
+	Unread   []string      `json:"unread,omitempty"`
+	Services []string      `json:"services"`
+	Nodes    int           `json:"nodes"`
+	Ready    int           `json:"ready"`
+	Pods     int           `json:"pods"`
+	Pending  int           `json:"pending"`
+	Groups   []GroupStatus `json:"groups"` // those that the cloud has
+	// Pools are those of groups.yaml whose groups the agent makes.
+	Pools    []cluster.PoolUse `json:"pools,omitempty"`
+	LastPlan time.Time         `json:"lastPlan,omitzero"`
+	Plan     string            `json:"plan,omitempty"`
+	Held     []decision.Held   `json:"held,omitempty"`
 	// Rollouts are those of the node groups whose nodes are replaced.
 	Rollouts []decision.Rollout `json:"rollouts,omitempty"`
 }
@@ -129,8 +131,11 @@ func (s *Server) statusOf(machines []fleet.Machine) Status {
 		out.Unread = append(out.Unread, UnreadGroups)
 	}
 	for _, g := range groups {
-		out.Groups = append(out.Groups, groupStatus(g))
+		if !g.Unmade() {
+			out.Groups = append(out.Groups, groupStatus(g))
+		}
 	}
+	out.Pools = cluster.Pools(groups)
 	for _, l := range s.Heartbeats.Late(time.Now()) {
 		out.Late = append(out.Late, l.String())
 	}

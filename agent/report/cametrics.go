@@ -129,10 +129,19 @@ func (m *caMetrics) round(s *cluster.Snapshot, p decision.Plan, memory decision.
 	}
 	m.unneeded.WithLabelValues().Set(float64(len(memory.Unneeded)))
 	m.pending.WithLabelValues().Set(float64(len(memory.Draining)))
-	most := 0
+	most, made := 0, 0
+	for _, p := range cluster.Pools(s.Groups) {
+		most += p.Max
+	}
 	for i := range s.Groups {
 		g := &s.Groups[i]
-		most += g.Max
+		if g.Pool == "" {
+			most += g.Max
+		}
+		if g.Unmade() {
+			continue
+		}
+		made++
 		live := 1.0
 		if g.Stale != "" {
 			live = 0
@@ -146,7 +155,7 @@ func (m *caMetrics) round(s *cluster.Snapshot, p decision.Plan, memory decision.
 		most = min(most, limit)
 	}
 	m.most.WithLabelValues().Set(float64(most))
-	m.groups.WithLabelValues("autoscaled").Set(float64(len(s.Groups)))
+	m.groups.WithLabelValues("autoscaled").Set(float64(made))
 	backedOff := map[cluster.GroupID]bool{}
 	for i := range memory.Backoff {
 		if b := &memory.Backoff[i]; b.Active(s.Now) {

@@ -134,6 +134,9 @@ func (m *Metrics) Round(s cluster.Snapshot, p decision.Plan, memory decision.Mem
 		v.Reset()
 	}
 	for _, g := range s.Groups {
+		if g.Unmade() {
+			continue
+		}
 		m.groupMin.WithLabelValues(string(g.ID)).Set(float64(g.Min))
 		m.groupMax.WithLabelValues(string(g.ID)).Set(float64(g.Max))
 		m.groupTarget.WithLabelValues(string(g.ID)).Set(float64(g.Target))

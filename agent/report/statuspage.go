@@ -139,16 +139,19 @@ func page(s *cluster.Snapshot, p decision.Plan, m decision.Memory, policy decisi
 			all++
 		}
 	}
-	out.NodeGroup = make([]caGroup, len(s.Groups))
+	out.NodeGroup = make([]caGroup, 0, len(s.Groups))
 	growing := "NoActivity"
 	for i := range s.Groups {
+		if s.Groups[i].Unmade() {
+			continue
+		}
 		g := groupPage(s, m, &s.Groups[i], counts[i], candidates[i])
 		if g.ScaleUp.Status == "InProgress" {
 			growing = "InProgress"
 		}
 		name := "group " + g.Name
 		g.Health.caTimes, g.ScaleUp.caTimes, g.ScaleDown.caTimes = times(name+" health", g.Health.Status), times(name+" up", g.ScaleUp.Status), times(name+" down", g.ScaleDown.Status)
-		out.NodeGroup[i] = g
+		out.NodeGroup = append(out.NodeGroup, g)
 	}
 	out.Cluster.Health.Status, out.Message = clusterHealth(p.Held)
 	out.Cluster.ScaleUp.Status, out.Cluster.ScaleDown = growing, candidatesPage(all)

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/localapi"
 )
 
@@ -43,10 +44,22 @@ func Status(out io.Writer, s localapi.Status) {
 	}
 	_ = w.Flush() // out is a terminal or a pipe: a failed write has no reader
 	statusGroups(out, s.Groups)
+	for _, p := range s.Pools {
+		fmt.Fprintln(out, "\n"+poolLine(p))
+	}
 	rolloutRemarks(out, s.Rollouts)
 	if s.Plan != "" {
 		fmt.Fprintf(out, "\nlast plan, %s ago:\n%s", time.Since(s.LastPlan).Round(time.Second), s.Plan)
 	}
+}
+
+// poolLine says what a pool has.
+func poolLine(p cluster.PoolUse) string {
+	words := fmt.Sprintf("pool %s: %d of at most %d machines; %d of its %d groups are made", p.Name, p.Machines, p.Max, p.Made, p.Groups)
+	if p.Template != "" {
+		words += "; a template is not known: " + p.Template
+	}
+	return words
 }
 
 // statusGroups prints the node groups, and below them what an operator should know of each.

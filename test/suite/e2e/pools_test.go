@@ -40,6 +40,12 @@ func TestPools(t *testing.T) {
 		t.Errorf("%d nodes, groups %v", n, s.sizes())
 	}
 	s.explains("explain group general-m5.large-"+s.w.Cloud.Zones()[0], "its pool is at its maximum of 4")
+	if out, code := s.command("status"); code != 0 || !strings.Contains(out, "pool general: 4 of at most 4 machines;") {
+		t.Errorf("status (%d):\n%s", code, out)
+	}
+	if out, _ := s.check(); !strings.Contains(out, "4 of at most 4 machines;") {
+		t.Errorf("check:\n%s", out)
+	}
 	s.kubectl("", "delete", "deployment", "web")
 	s.until("every machine is gone", func() bool { return len(s.nodes()) == 0 })
 }
