@@ -119,7 +119,13 @@ func (r *rig) read() {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	r.inv.Refresh() // a loop that has just read would wait for its next time
-	if err := r.inv.Run(ctx, cancel); err != nil {
+	beats := 0
+	beat := func() { // before the read, and when it is over
+		if beats++; beats == 2 {
+			cancel()
+		}
+	}
+	if err := r.inv.Run(ctx, beat); err != nil {
 		r.Fatal(err)
 	}
 }
