@@ -92,6 +92,9 @@ func TestPools(t *testing.T) {
 	if g = read()[one]; g.Paused != "groups.yaml has no pool general any more" || len(read()) != 1 {
 		t.Errorf("without the pool: paused %q, %d groups", g.Paused, len(read()))
 	}
+	if err := p.Resize(ctx, "general-m5.xlarge-us-east-1b", 0, 1); kindOf(err) != provider.NotFound {
+		t.Errorf("a group of a pool that is gone was made: %v", err)
+	}
 }
 
 func kindOf(err error) provider.Kind {
