@@ -223,7 +223,7 @@ func (o Options) literal(of string) error {
 	for _, g := range o.Groups {
 		check("groups", strings.TrimSpace(g), "write each group's whole name; one whose name has such a character can be tagged instead (--cluster)")
 	}
-	for flag, list := range map[string][]string{"launch-template": o.LaunchTemplates, "pool-template": o.PoolTemplates} {
+	templates := func(flag string, list []string) {
 		for _, id := range list {
 			check(flag, id, "write the template's whole ID")
 			if !strings.HasPrefix(id, "lt-") {
@@ -231,6 +231,8 @@ func (o Options) literal(of string) error {
 			}
 		}
 	}
+	templates("launch-template", o.LaunchTemplates)
+	templates("pool-template", o.PoolTemplates)
 	for _, name := range o.Pools {
 		check("pools", name, "write each pool's name")
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
@@ -62,7 +63,7 @@ func (p *Pool) group(typ, zone, market string, owner map[string]string) asgtypes
 		name, share = name+"-spot", 0
 	}
 	spec := &asgtypes.LaunchTemplateSpecification{Version: aws.String(p.Version)}
-	if len(p.LaunchTemplate) > 3 && p.LaunchTemplate[:3] == "lt-" {
+	if strings.HasPrefix(p.LaunchTemplate, "lt-") {
 		spec.LaunchTemplateId = aws.String(p.LaunchTemplate)
 	} else {
 		spec.LaunchTemplateName = aws.String(p.LaunchTemplate)

@@ -91,15 +91,19 @@ func (p *Pool) mistakes() (out []string) {
 	bad(!nameForm.MatchString(p.Name), "name", "%q: write at most 40 small letters, digits and dashes, for example general", p.Name)
 	bad(p.LaunchTemplate == "", "launchTemplate", "name the launch template of the machines, lt-... or its name")
 	bad(len(p.Types) == 0, "types", "name the instance types, for example [m5.*, c6i.2xlarge]")
-	for field, list := range map[string][]string{"types": p.Types, "without": p.Without} {
+	types := func(field string, list []string) {
 		for i, t := range list {
 			bad(!typeForm.MatchString(t), fmt.Sprintf("%s[%d]", field, i), "%q is no instance type: write m5.large, or m5.* for all sizes", t)
 		}
 	}
+	types("types", p.Types)
+	types("without", p.Without)
 	bad(p.Arch != "" && p.Arch != "amd64" && p.Arch != "arm64", "arch", "%q: write amd64 or arm64", p.Arch)
-	for field, r := range map[string]Range{"cpu": p.CPU, "memory": p.Memory} {
+	span := func(field string, r Range) {
 		bad(r.Min < 0 || r.Max < 0 || r.Max > 0 && r.Max < r.Min, field, "%d to %d is no range: write a min of 0 or more, and a max that is not below it or leave it out", r.Min, r.Max)
 	}
+	span("cpu", p.CPU)
+	span("memory", p.Memory)
 	bad(len(p.Subnets) == 0, "subnets", "name a subnet for each availability zone, for example {eu-west-1a: subnet-0a1b}")
 	for _, zone := range slices.Sorted(maps.Keys(p.Subnets)) {
 		bad(!zoneForm.MatchString(zone), "subnets."+zone, "%q is no availability zone: write one like eu-west-1a", zone)
@@ -116,7 +120,7 @@ func (p *Pool) mistakes() (out []string) {
 	return out
 }
 
-// allows tells whether an instance type is one of the pool's.
+// allows asks the patterns again: EC2 is not told of without.
 func (p *Pool) allows(typ string) bool {
 	fits := func(pattern string) bool { ok, err := path.Match(pattern, typ); return ok && err == nil }
 	return slices.ContainsFunc(p.Types, fits) && !slices.ContainsFunc(p.Without, fits)
