@@ -148,7 +148,7 @@ type Pod struct {
 	// Wishes are what rare annotations of the pod ask for; nil: nothing. Never changed
 	// once it is handed out.
 	Wishes *PodWishes `json:"wishes,omitempty"`
-	// Trouble is what is wrong with a bound pod; nil: nothing is. Never changed once it is handed out.
+	// Trouble is what is wrong with a pod; nil: nothing is. Never changed once it is handed out.
 	Trouble *PodTrouble `json:"trouble,omitempty"`
 	Created Moment      `json:"created"`
 	// Unschedulable is when the scheduler set PodScheduled=False with reason
@@ -188,17 +188,23 @@ type PodWishes struct {
 	Request string `json:"request,omitempty"`
 }
 
-// PodTrouble is what the kubelet tells of a pod that is not Ready, or of which containers do not run, or have not run on.
+// PodTrouble is what the kubelet tells of a pod that is not Ready, or of which containers do not run, or have not run on; and
+// what kube-scheduler tells of one that it failed to place.
 type PodTrouble struct {
 	// Since is since when a pod has not been Ready, as far as its Ready condition tells that.
 	Since Moment `json:"since,omitzero"`
 	// Waiting is the reason for which a container cannot be started, in the kubelet's words (CrashLoopBackOff, ImagePullBackOff);
 	// empty: all of them run, or are being started for the first time.
 	Waiting string `json:"waiting,omitempty"`
+	// Scheduler is the error with which kube-scheduler failed to place an unbound pod (corev1.PodReasonSchedulerError).
+	Scheduler string `json:"scheduler,omitempty"`
 	// Restarts is how often containers were started again, RestartedAt when the last of these runs had ended.
 	Restarts    int32  `json:"restarts,omitempty"`
 	RestartedAt Moment `json:"restartedAt,omitzero"`
 }
+
+// Judged tells that kube-scheduler has looked at an unbound pod, and has called it unschedulable or has failed with an error.
+func (p *Pod) Judged() bool { return !p.Unschedulable.IsZero() || p.Troubles().Scheduler != "" }
 
 // Troubles is the trouble of the pod; the zero value where there is none.
 func (p *Pod) Troubles() PodTrouble {

@@ -124,6 +124,8 @@ var Rules = []Rule{
 	{RulePatience, Debug, "the new machine would be little filled: its pods wait for more pods, or for room on a node, until their waiting costs as much as what would stay empty", "", "", ""},
 	{RuleOwnNode, Info, "the pod belongs to one node (a DaemonSet's pod) and waits for it: no other machine helps, and none is bought",
 		"%s waits for its own node, and no new machine helps", "", "Give the DaemonSet a priority class (system-node-critical), so that kube-scheduler makes room on the node, or move other pods off it. The field WHY says what keeps the pod off."},
+	{RuleUnjudged, Info, "kube-scheduler has neither placed the pod nor called it unschedulable, a minute after its creation or because of an error: no machine is bought for it",
+		"kube-scheduler has not judged %s", "", "Look whether kube-scheduler runs, and what its log says of the pod. The field WHY has its error, where it told one."},
 
 	{RuleStale, Elsewhere, "the Kubernetes facts may be old: nothing is deleted",
 		"", "", "Look whether the API server answers (autoscaler-agent status)."},
@@ -243,6 +245,7 @@ const (
 	RuleTooLarge      = "U29"
 	RulePatience      = "U30"
 	RuleOwnNode       = "U31"
+	RuleUnjudged      = "U32"
 
 	RuleStale     = "H1"
 	RuleUnhealthy = "H2"

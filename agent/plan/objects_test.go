@@ -336,11 +336,11 @@ func TestOwnNode(t *testing.T) {
 	}
 }
 
-// unplaced are the pods of API objects that kube-scheduler has found no node for.
+// unplaced are the pods of API objects that kube-scheduler has found no node for, or has failed to place.
 func unplaced(o *objects) (out []*corev1.Pod) {
 	for _, p := range o.Pods {
 		unschedulable := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && slices.Contains([]string{corev1.PodReasonUnschedulable, corev1.PodReasonSchedulerError}, c.Reason)
 		})
 		if unschedulable && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodPending && len(p.Spec.SchedulingGates) == 0 {
 			out = append(out, p)
@@ -393,6 +393,11 @@ func drawPod(r *rand.Rand, pod *corev1.Pod, nodes []string) {
 	pod.Spec.Priority = new([]int32{0, 0, 0, 100, -5, -20}[r.IntN(6)])
 	if pod.Spec.NodeName == "" && r.IntN(2) == 0 {
 		pod.Status.NominatedNodeName = nodes[r.IntN(len(nodes))]
+	}
+	if r.IntN(8) == 0 {
+		for i := range pod.Status.Conditions {
+			pod.Status.Conditions[i].Reason, pod.Status.Conditions[i].Message = corev1.PodReasonSchedulerError, "running Reserve plugin"
+		}
 	}
 	self := &metav1.LabelSelector{MatchLabels: map[string]string{"app": pod.Labels["app"]}}
 	switch r.IntN(14) {

@@ -506,7 +506,9 @@ func (w *teller) pods(name string, n int, kv map[string]string) {
 		if kv["crashing"] != "" {
 			p.Trouble = &cluster.PodTrouble{Waiting: "CrashLoopBackOff", Restarts: 3, RestartedAt: cluster.At(w.s.Now)}
 		}
-		if p.Node == "" && kv["new"] == "" {
+		if kv["failed"] != "" {
+			p.Trouble = &cluster.PodTrouble{Scheduler: `running PreBind plugin "` + kv["failed"] + `"`}
+		} else if p.Node == "" && kv["new"] == "" {
 			p.Unschedulable = cluster.At(w.s.Now)
 		}
 		if o := kv["owner"]; o != "none" {

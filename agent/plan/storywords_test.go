@@ -35,7 +35,7 @@ var words = map[string]command{
 	"set":      {plain: 1, keys: groupKeys},
 	"instance": {plain: 2, keys: "phase age addr uncreated failure"},
 	"node":     {plain: 1, keys: "group instance age cpu mem pods gpu ready since pid addr uuid cordon mark ours anno plane labels taints source devices taken"},
-	"pods":     {plain: 2, keys: classKeys + " ns age on safe disrupt volume mirror gated nominated new pending owner delay keep evictds pdb deleting daemon rev from unready crashing unstarted"},
+	"pods":     {plain: 2, keys: classKeys + " ns age on safe disrupt volume mirror gated nominated new failed pending owner delay keep evictds pdb deleting daemon rev from unready crashing unstarted"},
 
 	"daemonset": {plain: 1, keys: classKeys + " rev"},
 	"headroom":  {plain: 2, keys: "cpu mem gpu select machine from to"},

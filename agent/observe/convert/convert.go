@@ -144,8 +144,12 @@ func Pod(p *corev1.Pod) cluster.Pod {
 	}
 	if p.Spec.NodeName == "" {
 		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			switch {
+			case c.Type != corev1.PodScheduled || c.Status != corev1.ConditionFalse:
+			case c.Reason == corev1.PodReasonUnschedulable:
 				out.Unschedulable = cluster.At(c.LastTransitionTime.Time)
+			case c.Reason == corev1.PodReasonSchedulerError:
+				out.Trouble = &cluster.PodTrouble{Scheduler: unique.Make(c.Message).Value()}
 			}
 		}
 	}

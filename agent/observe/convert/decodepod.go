@@ -43,7 +43,7 @@ var (
 			34: nil, 14: nil, 15: nil, 23: nil, 26: nil, // ephemeralContainers, securityContext, imagePullSecrets, hostAliases, dnsConfig
 		},
 		3: {
-			2: fields(3, 6), // of a condition: lastProbeTime, message
+			2: fields(3), // of a condition: lastProbeTime
 			8: unreadOfStatus, 10: unreadOfStatus,
 			// message, reason, the addresses, startTime, qosClass, the statuses of ephemeral containers, resize and
 			// observedGeneration

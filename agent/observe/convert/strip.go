@@ -188,7 +188,9 @@ func stripPod(p *corev1.Pod) {
 	for _, c := range p.Status.Conditions {
 		switch c.Type {
 		case corev1.PodScheduled, corev1.PodResizePending:
-			c.Message = ""
+			if c.Message = clip(c.Message); c.Reason != corev1.PodReasonSchedulerError {
+				c.Message = "" // what the filters say anew
+			}
 			st.Conditions = append(st.Conditions, c)
 		case corev1.PodReady:
 			kept := corev1.PodCondition{Type: c.Type, Status: c.Status}

@@ -18,7 +18,7 @@ func Daemon(pod *cluster.Pod) bool {
 // holdDaemons says of the pods that belong to one node, and that kube-scheduler has not placed there, what keeps them off it.
 func (w *State) holdDaemons() {
 	for _, i := range w.Unbound.nominated {
-		if pod := &w.Snapshot.Pods[i]; Daemon(pod) && pod.Deleting.IsZero() && !pod.Gated && !pod.Mirror && !pod.Unschedulable.IsZero() {
+		if pod := &w.Snapshot.Pods[i]; Daemon(pod) && pod.Deleting.IsZero() && !pod.Gated && !pod.Mirror && pod.Judged() {
 			w.HeldWhy("pod", string(pod.Key), decision.RuleOwnNode, w.ownNodeWords(pod))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -39,6 +40,9 @@ type classDemand struct {
 	buys, waits int32 // one more than the index into State.Demands; 0: there are none
 	verdict     bool  // one of them is Unschedulable
 	count       int   // pods
+	// unjudged are the pods that kube-scheduler should have judged by now, first is the first of them by name.
+	unjudged int
+	first    *cluster.Pod
 }
 
 // unboundPods are the pods without a node as the Snapshot lists them, by their index there. A
@@ -91,6 +95,7 @@ func (w *State) Gather() {
 	}
 	w.holdNominated()
 	w.holdDaemons()
+	w.holdUnjudged()
 	w.gatherMissing(w.Unbound.byClass)
 	if !w.Unbound.Sorted {
 		for i := range w.Demands {
@@ -165,8 +170,14 @@ func (w *State) gatherPod(b *classDemand, pod *cluster.Pod) {
 		w.Held("pod", string(pod.Key), decision.RuleNewPod, "younger than %s", delay)
 		buys = false
 	}
-	if pod.Unschedulable.IsZero() && len(class.NotUnderstood) > 0 {
-		w.Unjudged = true
+	if pod.Unschedulable.IsZero() {
+		if len(class.NotUnderstood) > 0 {
+			w.Unjudged = true
+		} else if !b.verdict && w.overdue(pod) {
+			if b.unjudged++; b.first == nil || pod.Key < b.first.Key {
+				b.first = pod
+			}
+		}
 	}
 	to := &b.waits
 	if buys {
@@ -178,6 +189,32 @@ func (w *State) gatherPod(b *classDemand, pod *cluster.Pod) {
 	}
 	k := &w.Demands[*to-1]
 	k.Keys = append(k.Keys, pod.Key)
+}
+
+// judgedWithin is how long kube-scheduler may take to judge a new pod before the plan says that it has not. It judges hundreds
+// in a second, and pods in the order of their priorities.
+const judgedWithin = time.Minute
+
+// overdue tells a pod that kube-scheduler has failed to place with an error, or has not judged in time.
+func (w *State) overdue(pod *cluster.Pod) bool {
+	w.WakeAt(pod.Created.Add(judgedWithin))
+	return pod.Judged() || w.Reached(pod.Created.Add(judgedWithin))
+}
+
+// holdUnjudged says of each class how many pods kube-scheduler should have judged, and the error of the first of them: a pod
+// whose volume is bound to a Node that is gone is never called unschedulable.
+func (w *State) holdUnjudged() {
+	for i := range w.Demands {
+		b := &w.Unbound.byClass[w.Demands[i].Class]
+		if b.unjudged == 0 || w.Demands[i].Buys {
+			continue
+		}
+		why := "kube-scheduler has not judged it since it was made: does it run?"
+		if text := b.first.Troubles().Scheduler; text != "" {
+			why = "kube-scheduler could not place it: " + text
+		}
+		w.HeldPods(&Demand{Class: b.first.Class, Keys: []cluster.PodKey{b.first.Key}}, b.unjudged, decision.RuleUnjudged, why)
+	}
 }
 
 // HoldUnknown takes out the pods that fit cannot judge and those that no node can take, and holds them.

@@ -60,6 +60,7 @@ func TestGather(t *testing.T) {
 	}
 	unjudged := func(l *ledger, key cluster.PodKey, class int) { l.waiting(key, class).Unschedulable = 0 }
 	const a = "a: 1 of class 0 [a]"
+	const late = "; [U32] a 1 kube-scheduler has not judged it since it was made: does it run?"
 	const ownNode = "[U31] a 1 it belongs to one node and does not name it: kubectl describe pod has the scheduler's reason"
 	for name, c := range map[string]struct {
 		change func(*ledger)
@@ -82,9 +83,9 @@ func TestGather(t *testing.T) {
 			l.s.DaemonSets = []cluster.DaemonSet{{UID: "ds", Class: 0}}
 		}, ownNode},
 		"it wishes something else":   {one(func(p *cluster.Pod) { p.Wishes = &cluster.PodWishes{KeepFor: time.Hour} }), a},
-		"the scheduler has not seen": {func(l *ledger) { unjudged(l, "a", 0) }, a + " waits"},
+		"the scheduler has not seen": {func(l *ledger) { unjudged(l, "a", 0) }, a + " waits" + late},
 		"it has seen a sibling":      {func(l *ledger) { unjudged(l, "a", 0); l.waiting("b", 0); unjudged(l, "c", 0) }, "a: 3 of class 0 [a b c]"},
-		"one of another class":       {func(l *ledger) { unjudged(l, "a", 0); l.waiting("b", 1) }, "b: 1 of class 1 [b]; " + a + " waits"},
+		"one of another class":       {func(l *ledger) { unjudged(l, "a", 0); l.waiting("b", 1) }, "b: 1 of class 1 [b]; " + a + " waits" + late},
 		"names in no order":          {func(l *ledger) { l.waiting("b", 0); l.waiting("c", 0); l.waiting("a", 0) }, "a: 3 of class 0 [a b c]"},
 		"the important first":        {func(l *ledger) { l.waiting("a", 0); l.waiting("b", 1); l.waiting("c", 2) }, "c: 1 of class 2 [c]; b: 1 of class 1 [b]; " + a},
 		"of equal size by name":      {func(l *ledger) { l.waiting("b", 0); l.waiting("a", 3) }, "a: 1 of class 3 [a]; b: 1 of class 0 [b]"},
@@ -108,7 +109,7 @@ func TestGather(t *testing.T) {
 
 		"pods are missing":          {func(l *ledger) { of(l.waiting("a", 0), "rs"); l.missing("rs", 3) }, "a: 4 of class 0 [a] by rs"},
 		"of nobody who waits":       {func(l *ledger) { of(l.waiting("a", 0), "rs"); l.missing("db", 3) }, a + " by rs"},
-		"of pods that are not seen": {func(l *ledger) { of(l.waiting("a", 0), "rs").Unschedulable = 0; l.missing("rs", 3) }, a + " waits"},
+		"of pods that are not seen": {func(l *ledger) { of(l.waiting("a", 0), "rs").Unschedulable = 0; l.missing("rs", 3) }, a + " waits" + late},
 		"of pods that are seen, of another controller": {func(l *ledger) {
 			of(l.waiting("a", 0), "rs").Unschedulable = 0
 			of(l.waiting("b", 0), "db")
@@ -206,6 +207,7 @@ p2: 2 pods of class 2: [U29] not judged, for their size: constraints of 2 MB
 p3: 2 pods of class 3: [U25] the claim data is lost
 p5: 2 pods of class 5: [U25] there is no claim
 p6: 2 pods of class 6: [U6] not judged by this version: magic
+r7: 1 pods of class 7: [U32] kube-scheduler has not judged it since it was made: does it run?
 r8: 1 pods of class 8: [U6] not judged by this version: magic` {
 		t.Errorf("held\n%s", got)
 	}

@@ -73,7 +73,7 @@ func NominatedWords(pod *cluster.Pod) string {
 // holdNominated says of the pods that are nominated to a node that they wait for it.
 func (w *State) holdNominated() {
 	for _, i := range w.Unbound.nominated {
-		if pod := &w.Snapshot.Pods[i]; waits(pod) && !pod.Unschedulable.IsZero() {
+		if pod := &w.Snapshot.Pods[i]; waits(pod) && pod.Judged() {
 			w.HeldWhy("pod", string(pod.Key), decision.RuleRoomOnNode, NominatedWords(pod))
 		}
 	}

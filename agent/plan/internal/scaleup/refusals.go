@@ -34,7 +34,10 @@ func (w *Planner) appendRefusals(out []decision.Refusal, class int, grown []int)
 		g := &w.Groups[i]
 		rule, why := w.whyNot(g, class)
 		if rule == "" {
-			why = fmt.Sprintf("grows by %d in this round, and the rest waits for the next", grown[i])
+			why = "could help, and does not grow in this round"
+			if grown[i] > 0 {
+				why = fmt.Sprintf("grows by %d in this round", grown[i])
+			}
 		}
 		out = append(out, decision.Refusal{Name: string(g.ID), Rule: rule, Why: why})
 	}

@@ -61,7 +61,7 @@ func TestRefusals(t *testing.T) {
 	}
 	none := func(*Planner) {}
 	const affinity, topologies = "[F4] node(s) didn't match Pod's node affinity/selector", "[F11] node(s) didn't match pod topology spread constraints (missing required label)"
-	const grows2, grows1 = "grows by 2 in this round, and the rest waits for the next", "grows by 1 in this round, and the rest waits for the next"
+	const grows2, grows1 = "grows by 2 in this round", "grows by 1 in this round"
 	for name, c := range map[string]struct {
 		change func(*cluster.Snapshot)
 		tried  func(*Planner)
