@@ -37,11 +37,12 @@ type wanted struct {
 	machines float64
 }
 
-// Times of the judge.
+// Times of the judge, with an agent's own times; see brisk.
 const (
 	wantedFor  = 10 * time.Minute // pods that waited so long ago may still be bought for
 	comingFor  = 10 * time.Minute // a machine that does not join within it may be replaced
 	waitBound  = 10 * time.Minute // pods wait at most so long where nothing has gone wrong for so long
+	leastWait  = 5 * time.Minute  // also where the agents' times are short
 	saidWithin = 3 * time.Minute  // between an act and the line that tells it
 )
 
@@ -55,6 +56,9 @@ func (j *judge) arrives(a *Agent, r *http.Request) (after func()) {
 	sent, flies := wire.Flies(r)
 	if !flies {
 		j.hasRight(a, what)
+	}
+	if what == "the deletion of a pod" {
+		j.violation("%s deletes %s, and does not ask the Eviction API", a.name, r.URL.Path)
 	}
 	if !toCloud(r) {
 		return nothing
@@ -71,6 +75,9 @@ func (j *judge) arrives(a *Agent, r *http.Request) (after func()) {
 	}
 	before, _ := j.world.Cloud.Group(x.group)
 	x.was = before.Desired
+	if x.to > before.Max {
+		j.violation("%s asks for %d machines of %s, whose maximum is %d", a.name, x.to, x.group, before.Max)
+	}
 	if flies {
 		j.overtaken(a, x, sent)
 	}
@@ -84,7 +91,30 @@ func (j *judge) arrives(a *Agent, r *http.Request) (after func()) {
 		j.mu.Unlock()
 		if x.to > x.was {
 			j.bought(a, x.group, x.was, x.to)
+			j.again(a, x)
 		}
+	}
+}
+
+// mostRaises is how often a group may be raised within againIn: what fails waits before it is tried again.
+const (
+	mostRaises = 6
+	againIn    = 10 * time.Minute
+)
+
+// again: a group whose machines do not come is not bought in again and again.
+func (j *judge) again(a *Agent, x act) {
+	j.mu.Lock()
+	n := 0
+	for _, y := range j.acts {
+		if y.group == x.group && y.to > y.was && x.at.Sub(y.at) < j.world.brisk(againIn) {
+			n++
+		}
+	}
+	j.mostRaises = max(j.mostRaises, n)
+	j.mu.Unlock()
+	if n > mostRaises {
+		j.violation("%s raises %s to %d, the %d. time in %s", a.name, x.group, x.to, n, j.world.brisk(againIn))
 	}
 }
 
@@ -118,6 +148,8 @@ func leaderOnly(r *http.Request) string {
 	case r.Method == http.MethodGet:
 	case strings.HasSuffix(path, "/eviction"):
 		return "an eviction"
+	case r.Method == http.MethodDelete && strings.Contains(path, "/pods/"):
+		return "the deletion of a pod"
 	case strings.HasSuffix(path, "/approval"):
 		return "an approval"
 	case strings.Contains(path, "/nodes/"):
@@ -161,7 +193,7 @@ func (j *judge) waits(queue []*corev1.Pod) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.waiting = slices.DeleteFunc(j.waiting, func(w wanted) bool { return now.Sub(w.at) > wantedFor })
+	j.waiting = slices.DeleteFunc(j.waiting, func(w wanted) bool { return now.Sub(w.at) > j.world.brisk(wantedFor) })
 	j.waiting = append(j.waiting, wanted{now, float64(len(left))})
 }
 
@@ -182,7 +214,7 @@ func (j *judge) bought(a *Agent, group string, from, to int) {
 				coming += size
 			case !m.alive || m.sick || m.never || m.ready && j.isSpared(m.ID):
 				shaky += size
-			case !m.ready && time.Since(m.since) < comingFor:
+			case !m.ready && time.Since(m.since) < w.brisk(comingFor):
 				coming += size
 			}
 			w.fleet.mu.Unlock()
@@ -203,7 +235,7 @@ func (j *judge) bought(a *Agent, group string, from, to int) {
 	j.mu.Unlock()
 	limit := math.Ceil(most*1.25) + 1 + shaky + granted
 	if coming > limit && !failing {
-		j.violation("%s raises %s from %d to %d: machines of %.0f times 4 cores are coming, and the pods of the last %s need %.0f", a.name, group, from, to, coming, wantedFor, most)
+		j.violation("%s raises %s from %d to %d: machines of %.0f times 4 cores are coming, and the pods of the last %s need %.0f", a.name, group, from, to, coming, w.brisk(wantedFor), most)
 	}
 }
 
@@ -228,7 +260,7 @@ func (j *judge) granted(n int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.free += 2 * float64(max(n, 0))
-	j.world.after(time.Hour, func() {
+	j.world.after(j.world.brisk(time.Hour), func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.free -= 2 * float64(max(n, 0))
@@ -273,7 +305,8 @@ func (j *judge) patience() {
 	j.mu.Lock()
 	calm := time.Since(j.troubled)
 	j.mu.Unlock()
-	if calm < waitBound {
+	bound := max(j.world.brisk(waitBound), leastWait)
+	if calm < bound {
 		return
 	}
 	waiting := map[string]time.Duration{}
@@ -284,7 +317,7 @@ func (j *judge) patience() {
 	}
 	names := slices.Sorted(maps.Keys(waiting))
 	for _, name := range names {
-		if waiting[name] > waitBound {
+		if waiting[name] > bound {
 			j.violation("pod %s has waited for %s, and nothing has gone wrong for %s (%d pods wait)", name, waiting[name], calm.Round(time.Minute), len(waiting))
 			return
 		}

@@ -151,13 +151,20 @@ func init() {
 		}, nil},
 		"machine-dies": {"a machine is ended by somebody else", 4, 0, func(w *World, f Fault) { w.hurt(f, func(m *machine) { _ = w.Cloud.TerminateInstance(m.ID) }) }, nil},
 		"machine-sick": {"the kubelet of a machine falls silent", 3, 15 * time.Minute, func(w *World, f Fault) { w.hurt(f, func(m *machine) { w.fleet.sicken(m, f.For) }) }, nil},
-		"slow-ready":   {"machines that join become Ready late", 1, 10 * time.Minute, func(w *World, f Fault) { w.faults.unreadyUntil = time.Now().Add(f.For) }, nil},
-		"reborn":       {"a machine is ended by somebody else, new ones take used names and addresses, and somebody approves them by hand (0, 2 of 4) and fall silent (0)", 4, 5 * time.Minute, func(w *World, f Fault) { w.reborn(f) }, nil},
-		"user-buys":    {"a user raises the target of a group by hand, and scales a workload", 3, 0, func(w *World, f Fault) { w.userBuys(f) }, nil},
+		"sick-unlisted": {"the kubelet of a machine falls silent, and the cloud lists half of its instances now and then", 3, 8 * time.Minute, func(w *World, f Fault) {
+			w.hurt(f, func(m *machine) { w.fleet.sicken(m, f.For+4*time.Minute) })
+			for at := time.Duration(0); at < f.For+4*time.Minute; at += 80 * time.Second {
+				w.after(at, func() { w.Cloud.Inject(aws.Fault{Kind: aws.ShortList, Probability: 0.7, For: 40 * time.Second}) })
+			}
+		}, nil},
+		"handover":   {"whoever changes the cloud next is cut from the API server at that moment, and its change is on its way", 4, 2 * time.Minute, func(w *World, f Fault) { w.faults.arm(f) }, nil},
+		"slow-ready": {"machines that join become Ready late", 1, 10 * time.Minute, func(w *World, f Fault) { w.faults.unreadyUntil = time.Now().Add(f.For) }, nil},
+		"reborn":     {"a machine is ended by somebody else, new ones take used names and addresses, and somebody approves them by hand (0, 2 of 4) and fall silent (0)", 4, 5 * time.Minute, func(w *World, f Fault) { w.reborn(f) }, nil},
+		"user-buys":  {"a user raises the target of a group by hand, and scales a workload", 3, 0, func(w *World, f Fault) { w.userBuys(f) }, nil},
 		"node-deleted": {"a user deletes a Node", 1, 0, func(w *World, f Fault) {
 			w.hurt(f, func(m *machine) { w.deleteNode(m) })
 		}, nil},
-		"thief": {"somebody asks for the certificate of a machine (0) or of nobody (1)", 3, 0, func(w *World, f Fault) { w.steal(f) }, nil},
+		"thief": {"somebody asks for the certificate of a machine (0) or of nobody (1), or a machine for a name that is not its own (2)", 3, 0, func(w *World, f Fault) { w.steal(f) }, nil},
 		"scale": {"a user scales a workload", 12, 0, func(w *World, f Fault) {
 			w.Scale(workloads[f.N%len(workloads)].Name, f.N/16%workloads[f.N%len(workloads)].Replicas)
 		}, nil},
@@ -215,12 +222,17 @@ func (f *faults) of(a *Agent, life int, r *http.Request) (out wire.Fault) {
 		}
 	}
 	for i, x := range f.armed {
-		if f.world.agents[x.Agent] != a || a.life != life {
+		if x.Agent >= 0 && f.world.agents[x.Agent] != a || a.life != life {
 			continue
 		}
 		if x.Kind == "kill-at-write" && writes(r) && !strings.Contains(r.URL.Path, "/leases/") && !strings.Contains(r.URL.Path, "/events") ||
-			(x.Kind == "kill-at-buy" || x.Kind == "kill-before-buy") && toCloud(r) && change(r) != "" {
+			(x.Kind == "kill-at-buy" || x.Kind == "kill-before-buy" || x.Kind == "handover") && toCloud(r) && change(r) != "" {
 			f.armed = slices.Delete(f.armed, i, i+1)
+			if x.Kind == "handover" {
+				cut := Fault{Kind: "api-cut", For: max(x.For, 40*time.Second), Agent: slices.Index(f.world.agents, a), At: time.Since(f.world.Began)}
+				f.world.after(latency, func() { f.world.begin(cut) })
+				return wire.Fault{Flight: time.Duration(1+x.N%25) * time.Second}
+			}
 			switch {
 			case x.Kind == "kill-before-buy":
 				out = wire.Fault{Hang: true}
@@ -360,7 +372,7 @@ func (w *World) backup() {
 			_ = copyDir(a.stateDir(), filepath.Join(a.dir, "backup"))
 		}
 	}
-	w.after(w.between(10*time.Minute, 90*time.Minute), w.backup)
+	w.after(w.brisk(w.between(10*time.Minute, 90*time.Minute)), w.backup)
 }
 
 // hurt picks a machine that has joined.
@@ -411,7 +423,7 @@ func (w *World) deleteNode(m *machine) {
 }
 
 // Draw draws the faults of a world: storms with calm between them.
-func Draw(seed uint64, length time.Duration, agents int) []Fault {
+func Draw(seed uint64, length time.Duration, agents, tempo int) []Fault {
 	r := rand.New(rand.NewPCG(seed, 0xfa017))
 	var names []string
 	for name, k := range faultKinds {
@@ -421,19 +433,22 @@ func Draw(seed uint64, length time.Duration, agents int) []Fault {
 	}
 	slices.Sort(names)
 	var out []Fault
-	for act := time.Duration(0); act < length; act += actLength {
-		for at := act + firstFault; at < act+stormLength; {
+	for act := time.Duration(0); act < length; act += actLength / time.Duration(tempo) {
+		for at := act + firstFault; at < act+stormLength/time.Duration(tempo); {
 			f := Fault{At: at, Kind: names[r.IntN(len(names))], Agent: r.IntN(agents), N: r.IntN(1 << 20)}
 			k := faultKinds[f.Kind]
 			if k.most > 0 {
-				f.For = time.Duration(r.Int64N(int64(k.most))) + time.Second
+				f.For = time.Duration(r.Int64N(int64(k.most)))/time.Duration(tempo) + time.Second
 			}
 			switch {
-			case k.strike != nil && r.IntN(2) == 0, k.strike == nil && !strings.HasPrefix(f.Kind, "kill"):
+			case k.strike != nil && r.IntN(2) == 0, k.strike == nil && f.Kind != "kill":
 				f.Agent = -1
 			}
 			out = append(out, f)
-			at += time.Duration(r.ExpFloat64() * float64(meanPause))
+			if strings.HasSuffix(f.Kind, "-buy") || f.Kind == "handover" || strings.HasPrefix(f.Kind, "cloud-") && r.IntN(2) == 0 { // something has to happen while it lasts
+				out = append(out, Fault{At: at + time.Duration(1+r.IntN(20))*time.Second, Kind: "scale", Agent: -1, N: r.IntN(1 << 20)})
+			}
+			at += time.Duration(r.ExpFloat64() * float64(meanPause) / float64(tempo))
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })

@@ -33,12 +33,14 @@ type judge struct {
 	requests map[string]int       // by verb and kind
 	peak     []need
 
-	acts     []act
-	waiting  []wanted
-	kept     map[string]string // Nodes that nodecleaner keeps, and the rule that it told last
-	free     float64           // machines of 4 cores that users have bought by hand lately
-	troubled time.Time         // until when something goes wrong, or has an aftermath
-	failing  time.Time         // until when machines may fail to come
+	acts       []act
+	waiting    []wanted
+	secrets    []time.Time       // when agents wrote Secrets
+	mostRaises int               // of one group in a short time, so far
+	kept       map[string]string // Nodes that nodecleaner keeps, and the rule that it told last
+	free       float64           // machines of 4 cores that users have bought by hand lately
+	troubled   time.Time         // until when something goes wrong, or has an aftermath
+	failing    time.Time         // until when machines may fail to come
 }
 
 // need is how many machines the pods of a moment want, at least.
@@ -69,7 +71,7 @@ func (j *judge) fault(f Fault) {
 	if end.After(j.lastEnd) {
 		j.lastEnd = end
 	}
-	after := aftermath[f.Kind]
+	after := j.world.brisk(aftermath[f.Kind])
 	if end := end.Add(after); after >= 0 && end.After(j.troubled) {
 		j.troubled = end
 	}
@@ -120,6 +122,9 @@ func (j *judge) request(a *Agent, r *http.Request) {
 	defer j.mu.Unlock()
 	if what != "" {
 		j.wrote[what] = time.Now()
+		if what == "secrets" {
+			j.secrets = append(j.secrets, time.Now())
+		}
 	} else {
 		what = readOf(r)
 	}
@@ -182,6 +187,20 @@ func (j *judge) machineEnds(m *machine) {
 			j.violation("machine %s (%s) is ended while pod %s runs on it", m.ID, m.name, p.Name)
 			return
 		}
+	}
+}
+
+// longestToken is what no join token lives longer than (AUTOSCALER_BOOTSTRAP_TOKEN_TTL), and an hour in which clocks differ.
+const longestToken = 49 * time.Hour
+
+// secretChanged is told of Secrets with the API server locked.
+func (j *judge) secretChanged(kind watch.EventType, _, is apiserver.Object) {
+	s := is.(*corev1.Secret)
+	if kind == watch.Deleted || s.Type != "bootstrap.kubernetes.io/token" {
+		return
+	}
+	if at, err := time.Parse(time.RFC3339, string(s.Data["expiration"])); err != nil || time.Until(at) > longestToken {
+		j.violation("join token %s ends at %q", s.Name, s.Data["expiration"])
 	}
 }
 
@@ -249,7 +268,7 @@ func (j *judge) look() {
 	w := j.world
 	now := time.Now()
 	j.peak = append(j.peak, need{now, w.needs()})
-	j.peak = slices.DeleteFunc(j.peak, func(n need) bool { return now.Sub(n.at) > 2*time.Hour })
+	j.peak = slices.DeleteFunc(j.peak, func(n need) bool { return now.Sub(n.at) > w.brisk(2*time.Hour) })
 	most := 0
 	for _, n := range j.peak {
 		most = max(most, n.machines)
@@ -326,10 +345,16 @@ func (j *judge) settled() {
 	if need, have := w.needs(), len(names); have > need+need/3+2 {
 		j.violation("%d machines for pods that want %d, %s after the last fault", have, need, j.quiet())
 	}
+	if id, _ := w.joinToken(); id == "" {
+		j.violation("there is no join token %s after the last fault", j.quiet())
+	}
 	j.mu.Lock()
 	var late []string
+	if n := len(slices.DeleteFunc(slices.Clone(j.secrets), func(at time.Time) bool { return time.Since(at) > w.brisk(time.Hour) })); n > 3 {
+		late = append(late, fmt.Sprint(n, " changes of Secrets"))
+	}
 	// Machines may go for hours: the agent waits with a consolidation until it is worth it (rule D21).
-	if at, ok := j.wrote["purchases"]; ok && time.Since(at) < 20*time.Minute {
+	if at, ok := j.wrote["purchases"]; ok && time.Since(at) < w.brisk(20*time.Minute) {
 		late = append(late, "purchases")
 	}
 	j.mu.Unlock()

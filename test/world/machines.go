@@ -219,14 +219,18 @@ func (f *fleet) register(m *machine) {
 	w.after(w.between(4*time.Minute, 5*time.Minute), func() { f.beat(m) })
 }
 
+// serving is the request for its serving certificate, with further names.
+func (m *machine) serving(names ...string) *x509.CertificateRequest {
+	return &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + m.name, Organization: []string{"system:nodes"}}, DNSNames: append(names, m.name), IPAddresses: []net.IP{net.ParseIP(m.PrivateIP)}}
+}
+
 // serving asks for the serving certificate.
 func (f *fleet) serving(m *machine) {
 	w := f.world
 	if !f.lives(m) {
 		return
 	}
-	t := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + m.name, Organization: []string{"system:nodes"}}, DNSNames: []string{m.name}, IPAddresses: []net.IP{net.ParseIP(m.PrivateIP)}}
-	name := w.request(m, t, certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, "system:node:"+m.name, []string{"system:nodes"})
+	name := w.request(m, m.serving(), certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, "system:node:"+m.name, []string{"system:nodes"})
 	f.await(m, name, 0, func() { m.serves = true }, func() { w.after(time.Minute, func() { f.serving(m) }) })
 }
 

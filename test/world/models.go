@@ -56,6 +56,7 @@ func newModels(w *World) (*models, error) {
 	w.API.Told("/secrets", kick("tokens"))
 	w.API.Told("/configmaps", kick("tokens"))
 	w.API.Told("/nodes", w.watch.nodeChanged)
+	w.API.Told("/secrets", w.watch.secretChanged)
 	w.API.Told("certificates.k8s.io/certificatesigningrequests", w.watch.requestChanged)
 	w.after(5*time.Second, m.lifecycle)
 	w.after(time.Hour, m.collect)

@@ -23,8 +23,9 @@ type Play struct {
 	Dir    string
 	Env    config.Config
 	Seed   uint64
-	Length time.Duration // simulated
-	Agents int           // 0: by the seed, 1 or 3
+	Length time.Duration // simulated; 0: an act
+	Tempo  int           // 0: by the seed; see tempoOf
+	Agents int           // 0: by the seed, 1 to 3
 	Faults []Fault       // nil: as Draw draws them
 }
 
@@ -35,6 +36,8 @@ type Report struct {
 	Story      string
 	Hours      float64
 	Requests   map[string]int
+
+	raises int
 }
 
 // String is the report as one reads it.
@@ -60,28 +63,59 @@ var workloads = []Workload{
 func groupsOf(r *mathrand.Rand) []Group {
 	out := []Group{{"workers", "m5.xlarge", r.IntN(3), 60}}
 	if r.IntN(2) == 0 {
-		out = append(out, Group{"others", []string{"m5.xlarge", "m5.2xlarge"}[r.IntN(2)], 0, 60})
+		out = append(out, Group{"others", []string{"m5.xlarge", "m5.2xlarge"}[r.IntN(2)], 0, []int{60, 2}[r.IntN(2)]})
 	}
 	return out
 }
+
+// tempoOf is the tempo of a seed: three in four worlds are brisk. Their agents' times are a third of the usual ones, and so are
+// the storms, their pauses and what the judge grants, so that as much goes wrong in a third of the time. What machines and networks
+// take is the same.
+func tempoOf(seed uint64) int {
+	if mathrand.New(mathrand.NewPCG(seed, 5)).IntN(4) == 0 {
+		return 1
+	}
+	return 3
+}
+
+// hurried are an agent's times at a tempo.
+func hurried(c config.Config, tempo int) config.Config {
+	s, n := &c.Scaling, &c.Nodecleaner
+	for _, d := range []*time.Duration{&s.BurstHold, &s.Patience, &s.MaxNodeProvisionTime, &s.MaxNodeStartupTime, &s.BackoffInitial, &s.BackoffMax, &s.BackoffReset, &s.UnneededFor, &s.UnreadyFor,
+		&s.DelayAfterAdd, &s.DelayAfterFailure, &s.ConsolidateAfter, &s.ReplaceSettleTime, &n.SightInterval, &n.SentGrace, &n.Grace, &n.KnownFor, &n.MassHold, &n.FreezeFor, &n.BreakWithin} {
+		*d /= time.Duration(tempo)
+	}
+	if tempo > 1 {
+		c.Bootstrap.TokenTTL = 40 * time.Minute
+	}
+	return c
+}
+
+// brisk is a time of the agents, or of the judge, in this world.
+func (w *World) brisk(d time.Duration) time.Duration { return d / time.Duration(max(1, w.tempo)) }
 
 // Run plays in the bubble that it is called in.
 func Run(p Play) (Report, error) {
 	r := mathrand.New(mathrand.NewPCG(p.Seed, 3))
 	if p.Agents == 0 {
-		p.Agents = 1 + 2*r.IntN(2)
+		p.Agents = []int{1, 1, 1, 2, 2, 3}[r.IntN(6)]
 	}
+	if p.Tempo == 0 {
+		p.Tempo = tempoOf(p.Seed)
+	}
+	act := actLength / time.Duration(p.Tempo)
+	p.Length = max(p.Length, act)
 	if p.Faults == nil {
-		p.Faults = Draw(p.Seed, p.Length, p.Agents)
+		p.Faults = Draw(p.Seed, p.Length, p.Agents, p.Tempo)
 	}
-	w, err := New(Options{Dir: p.Dir, Seed: p.Seed, Agents: p.Agents, Env: p.Env, Groups: groupsOf(r)})
+	w, err := New(Options{Dir: p.Dir, Seed: p.Seed, Agents: p.Agents, Env: hurried(p.Env, p.Tempo), Groups: groupsOf(r), tempo: p.Tempo})
 	if err != nil {
 		return Report{}, err
 	}
 	w.mu.Lock()
 	w.faults.random = mathrand.New(mathrand.NewPCG(p.Seed, 4))
 	w.after(time.Minute, w.watch.look)
-	w.after(20*time.Minute, w.backup)
+	w.after(w.brisk(20*time.Minute), w.backup)
 	for _, v := range workloads {
 		v.MinAvailable = nil
 		if r.IntN(2) == 0 {
@@ -97,17 +131,17 @@ func Run(p Play) (Report, error) {
 	for _, f := range p.Faults {
 		w.after(f.At, func() { w.begin(f) })
 	}
-	for at := actLength; at <= p.Length; at += actLength {
+	for at := act; at <= p.Length; at += act {
 		w.after(at-time.Second, w.watch.settled)
 	}
 	w.mu.Unlock()
 	w.Start()
-	for t := time.Duration(0); t < p.Length && len(w.watch.violations()) == 0; t += 10 * time.Minute {
-		time.Sleep(10 * time.Minute)
+	for t := time.Duration(0); t < p.Length && len(w.watch.violations()) == 0; t += time.Minute {
+		time.Sleep(time.Minute)
 	}
 	out := Report{Violations: w.watch.violations(), Faults: p.Faults, Hours: time.Since(w.Began).Hours()}
 	w.watch.mu.Lock()
-	out.Requests = maps.Clone(w.watch.requests)
+	out.Requests, out.raises = maps.Clone(w.watch.requests), w.watch.mostRaises
 	w.watch.mu.Unlock()
 	out.Story = w.Story(20000)
 	w.Close()
@@ -138,6 +172,13 @@ func Shrink(faults []Fault, play func([]Fault) bool) []Fault {
 
 // steal asks for a certificate that nobody may get.
 func (w *World) steal(f Fault) {
+	if f.N%3 == 2 {
+		w.hurt(f, func(m *machine) {
+			w.stolen(w.request(m, m.serving("www.example.com"), certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, "system:node:"+m.name, []string{"system:nodes"}),
+				"the cloud does not know www.example.com")
+		})
+		return
+	}
 	id, groups := w.joinToken()
 	if id == "" {
 		return
@@ -145,8 +186,8 @@ func (w *World) steal(f Fault) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	m := &machine{name: "ip-10-9-9-9.ec2.internal", key: key}
 	why := "nobody has that name"
-	if all := w.fleet.list(); f.N%2 == 0 && len(all) > 0 {
-		is := all[f.N/2%len(all)]
+	if all := w.fleet.list(); f.N%3 == 0 && len(all) > 0 {
+		is := all[f.N/3%len(all)]
 		if !is.node {
 			return
 		}
@@ -154,7 +195,12 @@ func (w *World) steal(f Fault) {
 	}
 	t := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + m.name, Organization: []string{"system:nodes"}}}
 	name := w.request(m, t, certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth, "system:bootstrap:"+id, append([]string{"system:bootstrappers"}, groups...))
+	w.stolen(name, why)
+}
+
+// stolen notes a request that nobody may approve.
+func (w *World) stolen(request, why string) {
 	w.watch.mu.Lock()
-	w.watch.stolen[name] = why
-	w.watch.mu.Unlock()
+	defer w.watch.mu.Unlock()
+	w.watch.stolen[request] = why
 }

@@ -6,23 +6,29 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// TestSeeds plays drawn worlds. SEEDS is a number of worlds or first-last, HOURS their length (4 hours make an act: a storm and a calm in
-// which everything has to settle), TRACE=1 prints the stories.
+// TestSeeds plays drawn worlds. SEEDS is a number of worlds or first-last, HOURS their least length (an act, a storm and a calm in
+// which everything has to settle, takes four hours or 80 minutes), TRACE=1 prints the stories. With BUDGET, a processor time, it ends
+// with the first violation, or after that time.
 func TestSeeds(t *testing.T) {
 	first, last, hours := seedsOf(t)
 	cfg := load(t)
 	begun, played := time.Now(), 0.0
-	for seed := first; seed <= last; seed++ {
+	budget, _ := time.ParseDuration(os.Getenv("BUDGET"))
+	for seed := first; seed <= last && (budget == 0 || !t.Failed() && processorTime() < budget); seed++ {
 		p := Play{Env: cfg, Seed: seed, Length: time.Duration(hours) * time.Hour, Faults: written(t)}
+		if p.Faults != nil {
+			p.Tempo = 1
+		}
 		at := time.Now()
 		r := play(t, p)
 		played += r.Hours
-		t.Logf("seed %d: %.0f hours in %s, %d faults, requests %v", seed, r.Hours, time.Since(at).Round(time.Millisecond), len(r.Faults), r.Requests)
+		t.Logf("seed %d: %.1f hours in %s, %d faults, requests %v, raises %d", seed, r.Hours, time.Since(at).Round(time.Millisecond), len(r.Faults), r.Requests, r.raises)
 		if os.Getenv("TRACE") != "" {
 			fmt.Println(r.Story)
 		}
@@ -38,6 +44,15 @@ func TestSeeds(t *testing.T) {
 		}
 	}
 	t.Logf("%.0f simulated hours in %s", played, time.Since(begun).Round(time.Millisecond))
+}
+
+// processorTime is what this process has taken.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // written reads PLAY, faults in place of those that the seed draws, with commas: time, kind, length, number and agent, as in
@@ -77,7 +92,7 @@ func play(t *testing.T, p Play) (out Report) {
 }
 
 func seedsOf(t *testing.T) (first, last uint64, hours int) {
-	first, last, hours = 1, 2, 4
+	first, last, hours = 1, 4, 0
 	var err error
 	if text := os.Getenv("SEEDS"); text != "" {
 		from, to, ranged := strings.Cut(text, "-")

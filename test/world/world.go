@@ -27,6 +27,8 @@ type Options struct {
 	Groups  []Group
 	Env     config.Config // what Load made of the environment; see Environ
 	Verbose bool          // the journal is kept whole
+
+	tempo int // see tempoOf; 0: 1
 }
 
 // Group is a node group: an Auto Scaling group of one instance type.
