@@ -36,7 +36,7 @@ const (
 // startCloud makes an AWS with the case's groups.
 func (s *scene) startCloud() (err error) {
 	// A case starts where its machines run: nothing takes time.
-	s.cloud, err = aws.New(aws.Options{Region: region, LaunchDelay: -1, BootDelay: -1, TerminateDelay: -1, OnState: s.onState})
+	s.cloud, err = s.t.cloud(aws.Options{Region: region, LaunchDelay: -1, BootDelay: -1, TerminateDelay: -1, OnState: s.onState})
 	if err != nil {
 		return err
 	}

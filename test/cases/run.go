@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,14 +25,10 @@ func (s *scene) run(ctx context.Context, length time.Duration) (err error) {
 		return fmt.Errorf("run the agent: %w", err)
 	}
 	defer log.Close()
-	agent := exec.CommandContext(ctx, s.t.agent, "run")
-	agent.Cancel = func() error { return agent.Process.Signal(os.Interrupt) }
-	agent.Env, agent.Stdout, agent.Stderr = s.env, log, log
-	if err := agent.Start(); err != nil {
-		return fmt.Errorf("run the agent: %w", err)
-	}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- agent.Wait() }()
+	go func() { ended <- s.t.run(running, s.env, log) }()
 	over := time.After(length)
 	for done := false; !done && err == nil; {
 		select {
@@ -44,11 +41,19 @@ func (s *scene) run(ctx context.Context, length time.Duration) (err error) {
 			err = s.joinNew(ctx)
 		}
 	}
-	_ = agent.Process.Signal(os.Interrupt)
+	stop()
 	<-ended
 	s.say("the agent's journal of %s:", length)
 	s.warnings(tail(log.Name()))
 	return errors.Join(err, s.bound(ctx))
+}
+
+// runProcess runs the agent's binary until ctx ends.
+func (t *Table) runProcess(ctx context.Context, env []string, log io.Writer) error {
+	agent := exec.CommandContext(ctx, t.agent, "run")
+	agent.Cancel = func() error { return agent.Process.Signal(os.Interrupt) }
+	agent.Env, agent.Stdout, agent.Stderr = env, log, log
+	return agent.Run()
 }
 
 // tail is the end of a file.

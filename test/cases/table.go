@@ -17,9 +17,11 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/klog/v2"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 )
@@ -31,8 +33,42 @@ type Options struct {
 	Progress io.Writer // lines about slow steps; nil: none
 }
 
+// Backend is a simulated cluster that cases are played on in place of a control plane, and the agent in this process.
+type Backend struct {
+	Dir    string
+	Config *rest.Config // of its API server
+	// Cloud makes the AWS of a case.
+	Cloud func(aws.Options) (*aws.Cloud, error)
+	// Command is one of the agent's commands; Run is the agent until ctx ends.
+	Command func(ctx context.Context, env []string, args ...string) (out, log string, err error)
+	Run     func(ctx context.Context, env []string, log io.Writer) error
+}
+
+// On is a table on a simulated cluster.
+func On(b Backend) (*Table, error) {
+	t := &Table{dir: b.Dir, kubeconfig: filepath.Join(b.Dir, "kubeconfig"), patience: 2 * time.Minute, cloud: b.Cloud, command: b.Command, run: b.Run}
+	err := t.connect(b.Config)
+	return t, err
+}
+
+// connect makes the clients, and the kubelets.
+func (t *Table) connect(cfg *rest.Config) (err error) {
+	if t.client, err = kubernetes.NewForConfig(cfg); err == nil {
+		t.dynamic, err = dynamic.NewForConfig(cfg)
+	}
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	t.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(t.client.Discovery()))
+	t.kubelet = startKubelet(t.client)
+	return nil
+}
+
 // Table is a control plane that cases are played on, one after the other.
 type Table struct {
+	cloud                  func(aws.Options) (*aws.Cloud, error)
+	command                func(ctx context.Context, env []string, args ...string) (out, log string, err error)
+	run                    func(ctx context.Context, env []string, log io.Writer) error
 	dir, agent, kubeconfig string
 	progress               io.Writer
 	patience               time.Duration
@@ -63,7 +99,8 @@ func Open(ctx context.Context, o Options) (t *Table, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t = &Table{dir: o.Dir, agent: o.Agent, progress: o.Progress, patience: patience}
+	t = &Table{dir: o.Dir, agent: o.Agent, progress: o.Progress, patience: patience, cloud: aws.New}
+	t.command, t.run = t.process, t.runProcess
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.Close(context.WithoutCancel(ctx)))
@@ -78,18 +115,15 @@ func Open(ctx context.Context, o Options) (t *Table, err error) {
 	if err := t.startControlPlane(ctx); err != nil {
 		return t, err
 	}
-	t.client = t.cp.Client()
-	if t.dynamic, err = dynamic.NewForConfig(t.cp.RESTConfig()); err != nil {
-		return t, fmt.Errorf("make a client: %w", err)
+	if err = t.connect(t.cp.RESTConfig()); err != nil {
+		return t, err
 	}
-	t.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(t.client.Discovery()))
 	if err := world.ApplyUnits(ctx, t.cp, "admission-policy.yaml", "rbac.yaml"); err != nil {
 		return t, err
 	}
 	if t.kubeconfig, err = world.UserKubeconfig(t.cp, world.AgentUser, filepath.Join(o.Dir, "agent.kubeconfig")); err != nil {
 		return t, err
 	}
-	t.kubelet = startKubelet(t.client)
 	return t, nil
 }
 
@@ -144,8 +178,8 @@ func (t *Table) resource(o *unstructured.Unstructured) (dynamic.ResourceInterfac
 	return api.Namespace(o.GetNamespace()), nil
 }
 
-// command runs the agent's binary and returns both of its outputs.
-func (t *Table) command(ctx context.Context, env []string, args ...string) (out, log string, err error) {
+// process runs the agent's binary and returns both of its outputs.
+func (t *Table) process(ctx context.Context, env []string, args ...string) (out, log string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, t.agent, args...)

@@ -307,14 +307,14 @@ func (j *judge) look() {
 // settled judges a world that has been left alone.
 func (j *judge) settled() {
 	w := j.world
-	waiting := 0
+	var waiting []string
 	for _, p := range apiserver.List[*corev1.Pod](w.API, "/pods", "") {
 		if p.Status.Phase != corev1.PodRunning {
-			waiting++
+			waiting = append(waiting, fmt.Sprintf("%s (node %q, for %s, going %t)", p.Name, p.Spec.NodeName, time.Since(p.CreationTimestamp.Time), p.DeletionTimestamp != nil))
 		}
 	}
-	if waiting > 0 {
-		j.violation("%d pods wait %s after the last fault", waiting, j.quiet())
+	if len(waiting) > 0 {
+		j.violation("%d pods wait %s after the last fault: %s", len(waiting), j.quiet(), waiting[0])
 	}
 	names := map[string]bool{}
 	for _, m := range w.fleet.list() {

@@ -17,6 +17,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cluster-bootstrap/token/jws"
@@ -36,7 +38,7 @@ type models struct {
 var pace = map[string][2]time.Duration{
 	"schedule": {5 * time.Millisecond, 60 * time.Millisecond}, "replicas": {20 * time.Millisecond, 100 * time.Millisecond}, "kubelets": {500 * time.Millisecond, 2 * time.Second},
 	"nodes": {50 * time.Millisecond, 200 * time.Millisecond}, "budgets": {20 * time.Millisecond, 100 * time.Millisecond}, "certificates": {50 * time.Millisecond, 300 * time.Millisecond},
-	"tokens": {100 * time.Millisecond, 500 * time.Millisecond},
+	"tokens": {100 * time.Millisecond, 500 * time.Millisecond}, "controllers": {20 * time.Millisecond, 100 * time.Millisecond},
 }
 
 func newModels(w *World) (*models, error) {
@@ -48,9 +50,18 @@ func newModels(w *World) (*models, error) {
 			}
 		}
 	}
+	others := []string{"apps/deployments", "apps/daemonsets", "apps/statefulsets", "batch/jobs"}
 	w.API.Told("/pods", kick("replicas", "kubelets", "schedule", "budgets"))
 	w.API.Told("/nodes", kick("schedule", "nodes"))
 	w.API.Told("apps/replicasets", kick("replicas", "budgets"))
+	for _, resource := range others {
+		w.API.Told(resource, kick("controllers"))
+	}
+	if w.controllers {
+		for _, resource := range []string{"/pods", "/nodes", "apps/replicasets"} {
+			w.API.Told(resource, kick("controllers"))
+		}
+	}
 	w.API.Told("policy/poddisruptionbudgets", kick("budgets"))
 	w.API.Told("certificates.k8s.io/certificatesigningrequests", kick("certificates"))
 	w.API.Told("/secrets", kick("tokens"))
@@ -58,7 +69,9 @@ func newModels(w *World) (*models, error) {
 	w.API.Told("/nodes", w.watch.nodeChanged)
 	w.API.Told("/secrets", w.watch.secretChanged)
 	w.API.Told("certificates.k8s.io/certificatesigningrequests", w.watch.requestChanged)
-	w.after(5*time.Second, m.lifecycle)
+	if !w.controllers {
+		w.after(5*time.Second, m.lifecycle)
+	}
 	w.after(time.Hour, m.collect)
 	return m, m.found()
 }
@@ -102,6 +115,8 @@ func (m *models) run(name string) {
 		m.certificates()
 	case "tokens":
 		m.tokens()
+	case "controllers":
+		m.controllers()
 	}
 }
 
@@ -133,7 +148,7 @@ clusters: [{name: "", cluster: {server: "https://` + apiHost + `", certificate-a
 			}
 		}
 	}
-	for i := range w.Agents {
+	for i := range max(w.Agents, 0) {
 		name := fmt.Sprint("leader-", i)
 		now := metav1.Now().Rfc3339Copy()
 		if err := w.API.Create("/nodes", &corev1.Node{
@@ -368,9 +383,9 @@ type Workload struct {
 func (w *World) PutWorkload(v Workload) error {
 	n := int32(v.Replicas)
 	grace := int64(10)
-	labels := map[string]string{"app": v.Name}
+	app := map[string]string{"app": v.Name}
 	err := w.API.Create("apps/replicasets", &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: v.Name, Namespace: "default"}, Spec: appsv1.ReplicaSetSpec{Replicas: &n,
-		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: app}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{
 			NodeSelector: v.Selector, TerminationGracePeriodSeconds: &grace, SchedulerName: corev1.DefaultSchedulerName, RestartPolicy: corev1.RestartPolicyAlways,
 			Containers: []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 				corev1.ResourceCPU: *resource.NewMilliQuantity(v.MilliCPU, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(v.Memory, resource.BinarySI)}}}}}}}})
@@ -379,7 +394,7 @@ func (w *World) PutWorkload(v Workload) error {
 	}
 	least := intstr.FromInt32(int32(*v.MinAvailable))
 	return w.API.Create("policy/poddisruptionbudgets", &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: v.Name, Namespace: "default"},
-		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: &metav1.LabelSelector{MatchLabels: labels}}})
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: &metav1.LabelSelector{MatchLabels: app}}})
 }
 
 // Scale changes the replicas of a workload.
@@ -401,27 +416,17 @@ func (m *models) replicas() {
 		nodes[n.Name] = true
 	}
 	zero := int64(0)
-	of := map[string][]*corev1.Pod{}
-	for _, p := range apiserver.List[*corev1.Pod](w.API, "/pods", "default") {
+	for _, p := range apiserver.List[*corev1.Pod](w.API, "/pods", "") {
 		if p.Spec.NodeName != "" && !nodes[p.Spec.NodeName] {
 			_ = w.API.Delete("/pods", p.Namespace, p.Name, &zero)
-			continue
-		}
-		if p.DeletionTimestamp == nil {
-			of[p.Labels["app"]] = append(of[p.Labels["app"]], p)
 		}
 	}
-	for _, rs := range apiserver.List[*appsv1.ReplicaSet](w.API, "apps/replicasets", "default") {
-		pods := of[rs.Name]
+	of := m.owned()
+	for _, rs := range apiserver.List[*appsv1.ReplicaSet](w.API, "apps/replicasets", "") {
+		pods := of[string(rs.UID)]
 		want := int(*rs.Spec.Replicas)
 		for range want - len(pods) {
-			yes := true
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: rs.Name + "-", Namespace: "default", Labels: rs.Spec.Template.Labels,
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: rs.Name, UID: rs.UID, Controller: &yes}}},
-				Spec: *rs.Spec.Template.Spec.DeepCopy(), Status: corev1.PodStatus{Phase: corev1.PodPending, QOSClass: corev1.PodQOSBurstable}}
-			if err := w.API.Create("/pods", p); err != nil {
-				w.Tell("replicas of %s: %v", rs.Name, err)
-			}
+			m.pod(rs, "ReplicaSet", "apps/v1", &rs.Spec.Template, nil)
 		}
 		if len(pods) > want { // the ones that wait go first
 			sort.SliceStable(pods, func(i, j int) bool { return pods[i].Spec.NodeName == "" && pods[j].Spec.NodeName != "" })
@@ -466,16 +471,31 @@ func (m *models) kubelets() {
 	}
 }
 
-// budgets is the disruption controller.
+// budgets is the disruption controller, for pods of ReplicaSets and of nobody.
 func (m *models) budgets() {
 	w := m.world
-	for _, b := range apiserver.List[*policyv1.PodDisruptionBudget](w.API, "policy/poddisruptionbudgets", "default") {
+	sets := map[types.UID]int{}
+	for _, rs := range apiserver.List[*appsv1.ReplicaSet](w.API, "apps/replicasets", "") {
+		sets[rs.UID] = int(*rs.Spec.Replicas)
+	}
+	for _, b := range apiserver.List[*policyv1.PodDisruptionBudget](w.API, "policy/poddisruptionbudgets", "") {
 		healthy, expected := 0, 0
 		next := b.DeepCopy()
 		disrupted := map[string]metav1.Time{}
-		for _, p := range apiserver.List[*corev1.Pod](w.API, "/pods", "default") {
-			if p.Labels["app"] != b.Spec.Selector.MatchLabels["app"] {
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if err != nil {
+			continue
+		}
+		counted := map[types.UID]bool{}
+		for _, p := range apiserver.List[*corev1.Pod](w.API, "/pods", b.Namespace) {
+			if !selector.Matches(labels.Set(p.Labels)) {
 				continue
+			}
+			if owner := metav1.GetControllerOf(p); owner == nil {
+				expected++
+			} else if !counted[owner.UID] {
+				counted[owner.UID] = true
+				expected += sets[owner.UID]
 			}
 			at, marked := b.Status.DisruptedPods[p.Name]
 			switch {
@@ -486,10 +506,13 @@ func (m *models) budgets() {
 				healthy++
 			}
 		}
-		if rs := apiserver.Get[*appsv1.ReplicaSet](w.API, "apps/replicasets", "default", b.Name); rs != nil {
-			expected = int(*rs.Spec.Replicas)
+		least := 0
+		if b.Spec.MinAvailable != nil {
+			least, _ = intstr.GetScaledValueFromIntOrPercent(b.Spec.MinAvailable, expected, true)
+		} else if b.Spec.MaxUnavailable != nil {
+			gone, _ := intstr.GetScaledValueFromIntOrPercent(b.Spec.MaxUnavailable, expected, true)
+			least = max(0, expected-gone)
 		}
-		least := b.Spec.MinAvailable.IntValue()
 		next.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation, DisruptedPods: disrupted, DesiredHealthy: int32(least), CurrentHealthy: int32(healthy),
 			ExpectedPods: int32(expected), DisruptionsAllowed: int32(max(0, min(healthy-least, expected)))}
 		_ = w.API.Update("policy/poddisruptionbudgets", next, "status")

@@ -2,86 +2,114 @@ package world
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world/apiserver"
 )
 
-// room is what a node has left.
-type room struct {
-	*corev1.Node
-	cpu, memory, pods int64
+// cast is the cluster as the model of kube-scheduler sees it in one pass: by package fit, whose filters the oracle holds against
+// kube-scheduler's own, over the stored objects.
+type cast struct {
+	cluster.Snapshot
+	space  *fit.Dimensions
+	state  *fit.State
+	shapes []fit.NodeInfo
+	rooms  [][]int64
+	class  map[cluster.PodKey]int
 }
 
-// schedule binds the pods that wait, one at a time by priority and age, to the node with the largest share left free, as
-// kube-scheduler does by default for pods with requests, node selectors and tolerations alone. It is a model: it reads no affinity,
-// spread or volumes, and keeps its own sums.
+func (w *World) cast() *cast {
+	o := store.Objects{
+		Nodes: apiserver.List[*corev1.Node](w.API, "/nodes", ""), Pods: apiserver.List[*corev1.Pod](w.API, "/pods", ""), Namespaces: apiserver.List[*corev1.Namespace](w.API, "/namespaces", ""),
+		Claims: apiserver.List[*corev1.PersistentVolumeClaim](w.API, "/persistentvolumeclaims", ""), Volumes: apiserver.List[*corev1.PersistentVolume](w.API, "/persistentvolumes", ""),
+		StorageClasses: apiserver.List[*storagev1.StorageClass](w.API, "storage.k8s.io/storageclasses", ""), CSINodes: apiserver.List[*storagev1.CSINode](w.API, "storage.k8s.io/csinodes", ""),
+	}
+	c := &cast{Snapshot: store.FromObjects(o), class: map[cluster.PodKey]int{}}
+	c.space, c.state = fit.NewDimensions(c.Classes), fit.NewState(c.Classes, c.Namespaces)
+	c.shapes, c.rooms = make([]fit.NodeInfo, len(c.Nodes)), make([][]int64, len(c.Nodes))
+	for i, n := range c.Nodes {
+		c.shapes[i] = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Devices: n.Devices}
+		c.rooms[i] = make([]int64, c.space.Len())
+		c.space.Capacity(c.rooms[i], n.Allocatable)
+		c.state.AddNode(&c.shapes[i], n.VolumeLimits)
+		for _, p := range n.Pods {
+			switch {
+			case p.Finished:
+				continue
+			case p.Deleting.IsZero():
+				c.state.Put(p.Class, i, 1)
+			default:
+				c.state.PutTerminating(p.Class, i, 1)
+			}
+			binpack.Sub(c.rooms[i], c.space.Class(p.Class), 1)
+		}
+	}
+	for _, p := range c.Pods {
+		c.class[p.Key] = p.Class
+	}
+	return c
+}
+
+// schedule binds the pods that wait, one at a time by priority and age, to the node with the largest share left free and the fewest
+// pods of the same spread in its domain.
 func (m *models) schedule() {
 	w := m.world
-	var rooms []*room
-	by := map[string]*room{}
-	for _, n := range apiserver.List[*corev1.Node](w.API, "/nodes", "") {
-		r := &room{n, n.Status.Allocatable.Cpu().MilliValue(), n.Status.Allocatable.Memory().Value(), n.Status.Allocatable.Pods().Value()}
-		rooms, by[n.Name] = append(rooms, r), r
-	}
-	var queue []*corev1.Pod
-	for _, p := range apiserver.List[*corev1.Pod](w.API, "/pods", "") {
-		if r := by[p.Spec.NodeName]; r != nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
-			cpu, memory := requests(p)
-			r.cpu, r.memory, r.pods = r.cpu-cpu, r.memory-memory, r.pods-1
-		}
-		if p.Spec.NodeName == "" && p.DeletionTimestamp == nil {
-			queue = append(queue, p)
-		}
-	}
-	slices.SortStableFunc(queue, func(a, b *corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	queue := slices.DeleteFunc(apiserver.List[*corev1.Pod](w.API, "/pods", ""), func(p *corev1.Pod) bool {
+		return p.Spec.NodeName != "" || p.DeletionTimestamp != nil || len(p.Spec.SchedulingGates) > 0
 	})
 	var left []*corev1.Pod
 	defer func() { w.watch.waits(left) }()
+	if len(queue) == 0 {
+		return
+	}
+	slices.SortStableFunc(queue, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(priority(b), priority(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	c := w.cast()
 	for _, p := range queue {
-		cpu, memory := requests(p)
-		var best *room
-		for _, r := range rooms {
-			if cpu <= r.cpu && memory <= r.memory && r.pods > 0 && takes(r.Node, p) && (best == nil || score(r) > score(best)) {
-				best = r
-			}
-		}
-		if best == nil {
-			left = append(left, p)
-			m.unschedulable(p)
+		class, known := c.class[cluster.PodKey(p.Namespace+"/"+p.Name)]
+		if at := c.choose(class); known && at >= 0 && w.API.Bind(p.Namespace, p.Name, string(c.Nodes[at].Name)) == nil {
+			c.state.Put(class, at, 1)
+			binpack.Sub(c.rooms[at], c.space.Class(class), 1)
 			continue
 		}
-		if w.API.Bind(p.Namespace, p.Name, best.Name) == nil {
-			best.cpu, best.memory, best.pods = best.cpu-cpu, best.memory-memory, best.pods-1
-		}
+		left = append(left, p)
+		m.unschedulable(p, len(c.Nodes))
 	}
 }
 
-func score(r *room) float64 {
-	s := float64(r.cpu)/float64(max(1, r.Status.Allocatable.Cpu().MilliValue())) + float64(r.memory)/float64(max(1, r.Status.Allocatable.Memory().Value()))
-	for _, t := range r.Spec.Taints {
-		if t.Effect == corev1.TaintEffectPreferNoSchedule {
-			s -= 6
-		}
+func priority(p *corev1.Pod) int32 {
+	if p.Spec.Priority == nil {
+		return 0
 	}
-	return s
+	return *p.Spec.Priority
 }
 
-// takes is what kube-scheduler filters by beside the room.
-func takes(n *corev1.Node, p *corev1.Pod) bool {
-	for key, value := range p.Spec.NodeSelector {
-		if n.Labels[key] != value {
-			return false
+// choose filters and scores; -1: no node takes one of the class.
+func (c *cast) choose(class int) int {
+	best, most := -1, math.Inf(-1)
+	for i, n := range c.Nodes {
+		if !fit.Passes(&c.Classes[class], &c.shapes[i]) || binpack.MaxFit(c.rooms[i], c.space.Class(class)) == 0 || !c.state.Passes(class, i) {
+			continue
+		}
+		left := func(room, all int64) float64 { return float64(room) / float64(max(1, all)) }
+		score := left(c.rooms[i][0], n.Allocatable.MilliCPU) + left(c.rooms[i][1], n.Allocatable.Memory) - 6*float64(fit.Unpreferred(&c.Classes[class], &c.shapes[i]))
+		if score > most {
+			best, most = i, score
 		}
 	}
-	return !n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && !slices.ContainsFunc(p.Spec.Tolerations, func(x corev1.Toleration) bool { return x.Key == t.Key || x.Key == "" })
-	})
+	return best
 }
 
 func requests(p *corev1.Pod) (cpu, memory int64) {
@@ -92,15 +120,20 @@ func requests(p *corev1.Pod) (cpu, memory int64) {
 	return cpu, memory
 }
 
-// unschedulable says so in the pod's status, once.
-func (m *models) unschedulable(p *corev1.Pod) {
-	if slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
-	}) {
-		return
-	}
+// unschedulable says so in the pod's status, with the number of nodes.
+func (m *models) unschedulable(p *corev1.Pod, nodes int) {
+	said := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: fmt.Sprintf("0/%d nodes are available", nodes), LastTransitionTime: metav1.NewTime(time.Now()).Rfc3339Copy()}
 	next := p.DeepCopy()
-	next.Status.Conditions = append(next.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-		Message: "0/1 nodes are available", LastTransitionTime: metav1.NewTime(time.Now()).Rfc3339Copy()})
+	i := slices.IndexFunc(next.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+	switch {
+	case i < 0:
+		next.Status.Conditions = append(next.Status.Conditions, said)
+	case next.Status.Conditions[i].Status == said.Status && next.Status.Conditions[i].Message == said.Message:
+		return
+	default:
+		said.LastTransitionTime = next.Status.Conditions[i].LastTransitionTime
+		next.Status.Conditions[i] = said
+	}
 	_ = m.world.API.Update("/pods", next, "status")
 }

@@ -29,6 +29,8 @@ type Options struct {
 	Verbose bool          // the journal is kept whole
 
 	tempo int // see tempoOf; 0: 1
+	// controllers: Deployments, DaemonSets, StatefulSets and Jobs are played, Nodes are made by others, and no kubelet's silence counts.
+	controllers bool
 }
 
 // Group is a node group: an Auto Scaling group of one instance type.
@@ -110,7 +112,7 @@ func New(o Options) (*World, error) {
 			return nil, err
 		}
 	}
-	for i := range o.Agents {
+	for i := range max(o.Agents, 0) {
 		a := &Agent{world: w, name: fmt.Sprint("leader-", i), dir: filepath.Join(o.Dir, fmt.Sprint("leader-", i))}
 		if err := a.prepare(); err != nil {
 			w.Cloud.Close()

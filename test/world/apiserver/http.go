@@ -175,6 +175,9 @@ func (s *Server) do(c *call) (out any, code int, err error) {
 			return nil, 0, err
 		}
 		options.DryRun = append(options.DryRun, c.URL.Query()["dryRun"]...)
+		if c.name == "" {
+			return success, http.StatusOK, s.removeAll(c, options)
+		}
 		out, err = s.remove(c.collection, c.namespace, c.name, options)
 		return out, http.StatusOK, err
 	}
@@ -232,6 +235,19 @@ func (s *Server) discovery(path string) any {
 	}
 	if path == "/readyz" || path == "/livez" || path == "/healthz" {
 		return "ok"
+	}
+	switch path {
+	case "/api":
+		return &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}
+	case "/apis":
+		list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+		for _, k := range kinds {
+			known := slices.ContainsFunc(list.Groups, func(g metav1.APIGroup) bool { return g.Name == k.Group })
+			if v := (metav1.GroupVersionForDiscovery{GroupVersion: k.GroupVersion.String(), Version: k.Version}); k.Group != "" && !known {
+				list.Groups = append(list.Groups, metav1.APIGroup{Name: k.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+			}
+		}
+		return list
 	}
 	group := strings.TrimPrefix(path, "/apis/")
 	if path == "/api/v1" {

@@ -187,6 +187,7 @@ func (s *Server) create(sh *collection, o Object, dry bool) (Object, error) {
 	if sh.objects[keyOf(o.GetNamespace(), o.GetName())] != nil {
 		return nil, apierrors.NewAlreadyExists(sh.kind.resource(), o.GetName())
 	}
+	setDefaults(o)
 	o.SetUID(s.uids())
 	o.SetGeneration(1)
 	o.SetCreationTimestamp(metav1.Now().Rfc3339Copy())

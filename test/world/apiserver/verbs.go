@@ -57,6 +57,22 @@ func (c *call) selector() (func(Object) bool, error) {
 	}, nil
 }
 
+// removeAll deletes what a request selects.
+func (s *Server) removeAll(c *call, o metav1.DeleteOptions) error {
+	matches, err := c.selector()
+	if err != nil {
+		return err
+	}
+	for _, key := range c.collection.keys(c.namespace) {
+		if is := c.collection.objects[key].Object; matches(is) {
+			if _, err := s.remove(c.collection, is.GetNamespace(), is.GetName(), o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (s *Server) list(c *call) (any, error) {
 	q := c.URL.Query()
 	if at, err := strconv.ParseInt(q.Get("resourceVersion"), 10, 64); err == nil && at > s.version {
