@@ -280,6 +280,11 @@ func (j *judge) said(a *Agent, e *logrus.Entry) {
 		j.kept[fmt.Sprint(e.Data["node"])] = rule
 		j.mu.Unlock()
 	}
+	if instance, held := strings.CutPrefix(e.Message, "held instance "); held {
+		j.mu.Lock()
+		j.kept[instance] = fmt.Sprint(e.Data["rule"])
+		j.mu.Unlock()
+	}
 	if strings.Contains(e.Message, "not usable") {
 		j.violation("%s was killed, and says: %s (%v)", a.name, e.Message, e.Data["why"])
 	}

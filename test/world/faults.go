@@ -50,7 +50,7 @@ type faultKind struct {
 
 // aftermath is how long after some kinds pods may still wait: a group whose machines did not come is left alone for so
 // long. Users and thieves trouble nobody.
-var aftermath = map[string]time.Duration{"never": 40 * time.Minute, "no-capacity": 40 * time.Minute, "slow-boots": 40 * time.Minute, "slow-ready": 10 * time.Minute, "reborn": 40 * time.Minute,
+var aftermath = map[string]time.Duration{"never": 40 * time.Minute, "no-capacity": 40 * time.Minute, "slow-boots": 40 * time.Minute, "slow-ready": 10 * time.Minute, "reborn": 40 * time.Minute, "sick-unlisted": 15 * time.Minute,
 	"scale": -1, "thief": -1, "user-buys": -1}
 
 func toAPI(r *http.Request) bool   { return r.URL.Host == apiHost }
@@ -280,6 +280,7 @@ func (f *faults) arm(x Fault) {
 func (f *faults) bootFails() bool {
 	if f.never > 0 {
 		f.never--
+		f.world.watch.fault(Fault{Kind: "never"}) // its aftermath begins now
 		return true
 	}
 	return false
@@ -287,7 +288,7 @@ func (f *faults) bootFails() bool {
 
 func (f *faults) bootDelay() time.Duration {
 	if time.Now().Before(f.slowUntil) {
-		return f.world.between(time.Minute, 12*time.Minute)
+		return f.world.brisk(f.world.between(time.Minute, 12*time.Minute))
 	}
 	return 0
 }
@@ -295,7 +296,7 @@ func (f *faults) bootDelay() time.Duration {
 // readyDelay is how long a machine that has joined is not Ready; the world's lock is held.
 func (f *faults) readyDelay() time.Duration {
 	if time.Now().Before(f.unreadyUntil) {
-		return f.world.between(2*time.Minute, 6*time.Minute)
+		return f.world.brisk(f.world.between(2*time.Minute, 6*time.Minute))
 	}
 	return f.world.between(5*time.Second, 20*time.Second)
 }

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world/apiserver"
 )
 
@@ -37,7 +38,7 @@ type judge struct {
 	waiting    []wanted
 	secrets    []time.Time       // when agents wrote Secrets
 	mostRaises int               // of one group in a short time, so far
-	kept       map[string]string // Nodes that nodecleaner keeps, and the rule that it told last
+	kept       map[string]string // Nodes that nodecleaner keeps, and instances that the scaler keeps, and the rule that was told last
 	free       float64           // machines of 4 cores that users have bought by hand lately
 	troubled   time.Time         // until when something goes wrong, or has an aftermath
 	failing    time.Time         // until when machines may fail to come
@@ -319,6 +320,9 @@ func (j *judge) settled() {
 	names := map[string]bool{}
 	for _, m := range w.fleet.list() {
 		names[m.name] = true
+		if m.never && j.told(decision.RuleInstanceMin, m.providerID()) {
+			continue // the agent has said that the group is at its minimum, and that somebody has to end the machine
+		}
 		if apiserver.Get[*corev1.Node](w.API, "/nodes", "", m.name) == nil {
 			j.violation("machine %s (%s) has no Node %s after the last fault: booted %s ago, joined %v, never joins %v, silent %v", m.ID, m.name, j.quiet(), time.Since(m.since).Round(time.Second), m.node, m.never, m.sick)
 		}
@@ -361,6 +365,13 @@ func (j *judge) settled() {
 	if len(late) > 0 {
 		j.violation("an agent still makes %s, %s after the last fault", strings.Join(late, ", "), j.quiet())
 	}
+}
+
+// told: an agent has said that it keeps an instance by a rule.
+func (j *judge) told(rule, instance string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.kept[instance] == rule
 }
 
 func (j *judge) quiet() time.Duration {
