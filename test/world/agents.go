@@ -83,6 +83,26 @@ func (a *Agent) Start() {
 	}()
 }
 
+// restart stops an agent as systemctl does, and starts it again.
+func (a *Agent) restart(after time.Duration) {
+	if a.stop == nil || a.killed {
+		return
+	}
+	w, life, was := a.world, a.life, a.stateDir()
+	w.Tell("%s is stopped", a.name)
+	w.watch.trouble(after)
+	a.killed = true // what it says from now on binds it no more
+	a.stop()
+	w.after(after, func() {
+		a.wire.Cut()
+		a.life++
+		_ = copyDir(was, a.stateDir())
+		if a.life == life+1 {
+			a.Start()
+		}
+	})
+}
+
 // again starts an agent that ended by itself.
 func (a *Agent) again(life int) {
 	if a.life == life && !a.killed {

@@ -50,7 +50,7 @@ type faultKind struct {
 
 // aftermath is how long after some kinds pods may still wait: a group whose machines did not come is left alone for so
 // long. Users and thieves trouble nobody.
-var aftermath = map[string]time.Duration{"never": 40 * time.Minute, "no-capacity": 40 * time.Minute, "slow-boots": 40 * time.Minute, "slow-ready": 10 * time.Minute, "reborn": 40 * time.Minute, "sick-unlisted": 15 * time.Minute,
+var aftermath = map[string]time.Duration{"never": 40 * time.Minute, "no-capacity": 40 * time.Minute, "slow-boots": 40 * time.Minute, "slow-ready": 10 * time.Minute, "reborn": 40 * time.Minute, "sick-unlisted": 15 * time.Minute, "cloud-errs": 40 * time.Minute,
 	"scale": -1, "thief": -1, "user-buys": -1}
 
 func toAPI(r *http.Request) bool   { return r.URL.Host == apiHost }
@@ -120,6 +120,13 @@ func init() {
 		"cloud-short": {"the cloud lists half of its instances", 2, 3 * time.Minute, func(w *World, f Fault) {
 			w.Cloud.Inject(aws.Fault{Kind: []aws.Kind{aws.ShortList, aws.EmptyList}[f.N%2], Service: "ec2", Action: "DescribeInstances", Probability: 0.5, For: f.For})
 		}, nil},
+		"cloud-errs": {"the cloud resets connections (0), is slow (1), cuts answers off (2), leaves pages out (3), takes no credentials (4), forbids purchases (5) or is unavailable (6)", 5, 6 * time.Minute, func(w *World, f Fault) {
+			kinds := []aws.Fault{{Kind: aws.ConnectionReset, Probability: 0.5}, {Kind: aws.Slow, Delay: 3 * time.Second, Probability: 0.5}, {Kind: aws.TruncatedBody, Probability: 0.5},
+				{Kind: aws.PartialPage, Action: "Describe*"}, {Kind: aws.ExpiredCredentials}, {Kind: aws.Forbidden, Action: "SetDesiredCapacity"}, {Kind: aws.Unavailable503, Probability: 0.7}}
+			x := kinds[f.N%len(kinds)]
+			x.For = f.For
+			w.Cloud.Inject(x)
+		}, nil},
 		"cloud-stale": {"reads of the cloud are old", 3, 10 * time.Minute, func(w *World, f Fault) {
 			w.faults.staleUntil = time.Now().Add(f.For + time.Minute)
 			w.Cloud.StaleReads(time.Duration(5+f.N%40) * time.Second)
@@ -137,16 +144,26 @@ func init() {
 			}
 			return wire.Fault{Flight: time.Duration(1+random.IntN(50)) * time.Second}
 		}},
-		"kill":            {"killed; its files are as they were (0), older (1) or gone (2)", 4, 4 * time.Minute, func(w *World, f Fault) { w.killFor(w.agents[f.Agent], f) }, nil},
+		"kill": {"killed; its files are as they were (0), older (1) or gone (2)", 4, 4 * time.Minute, func(w *World, f Fault) { w.killFor(w.agents[f.Agent], f) }, nil},
+		"stop": {"stopped as systemctl stop does it, and started again", 3, 3 * time.Minute, func(w *World, f Fault) { w.agents[f.Agent].restart(max(f.For, time.Second)) }, nil},
+		"kill-all": {"every agent is killed", 1, 2 * time.Minute, func(w *World, f Fault) {
+			for _, a := range w.agents {
+				w.killFor(a, f)
+			}
+		}, nil},
 		"kill-at-write":   {"killed right after a write, whose answer it does not see", 6, 4 * time.Minute, func(w *World, f Fault) { w.faults.arm(f) }, nil},
 		"kill-at-buy":     {"killed right after a change of the cloud, whose answer it does not see", 6, 2 * time.Minute, func(w *World, f Fault) { w.faults.arm(f) }, nil},
 		"kill-before-buy": {"killed right before a change of the cloud, which never leaves", 4, 2 * time.Minute, func(w *World, f Fault) { w.faults.arm(f) }, nil},
 		"never":           {"machines that boot never join", 2, 0, func(w *World, f Fault) { w.faults.never += 1 + f.N%3 }, nil},
 		"slow-boots":      {"machines boot slowly", 2, 20 * time.Minute, func(w *World, f Fault) { w.faults.slowUntil = time.Now().Add(f.For) }, nil},
 		"no-capacity": {"the cloud has no machines", 2, 15 * time.Minute, func(w *World, f Fault) {
+			zone := ""
+			if zones := w.Cloud.Zones(); f.N%2 == 0 { // in one zone
+				zone = zones[f.N/2%len(zones)]
+			}
 			for _, g := range w.Groups {
-				w.Cloud.NoCapacity("", g.Type)
-				w.after(f.For, func() { w.Cloud.HasCapacity("", g.Type) })
+				w.Cloud.NoCapacity(zone, g.Type)
+				w.after(f.For, func() { w.Cloud.HasCapacity(zone, g.Type) })
 			}
 		}, nil},
 		"machine-dies": {"a machine is ended by somebody else", 4, 0, func(w *World, f Fault) { w.hurt(f, func(m *machine) { _ = w.Cloud.TerminateInstance(m.ID) }) }, nil},
@@ -404,6 +421,7 @@ func (f *fleet) sicken(m *machine, d time.Duration) {
 		f.mu.Unlock()
 		f.report(m)
 		f.beat(m)
+		f.world.models.kick("kubelets")
 	})
 }
 
@@ -442,7 +460,7 @@ func Draw(seed uint64, length time.Duration, agents, tempo int) []Fault {
 				f.For = time.Duration(r.Int64N(int64(k.most)))/time.Duration(tempo) + time.Second
 			}
 			switch {
-			case k.strike != nil && r.IntN(2) == 0, k.strike == nil && f.Kind != "kill":
+			case k.strike != nil && r.IntN(2) == 0, k.strike == nil && f.Kind != "kill" && f.Kind != "stop":
 				f.Agent = -1
 			}
 			out = append(out, f)
