@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -215,8 +216,24 @@ func (f *fleet) register(m *machine) {
 		f.mu.Unlock()
 		f.report(m)
 	})
+	w.after(w.between(time.Second, 30*time.Second), func() { w.started(m) })
 	w.after(w.between(time.Second, 3*time.Second), func() { f.serving(m) })
 	w.after(w.between(4*time.Minute, 5*time.Minute), func() { f.beat(m) })
+}
+
+// startTaint is on each Node when it registers, until the network plugin takes it off.
+const startTaint = "network.example.com/agent-not-ready"
+
+// started is what the network plugin and feature discovery do with a new Node.
+func (w *World) started(m *machine) {
+	n := apiserver.Get[*corev1.Node](w.API, "/nodes", "", m.name)
+	if n == nil || !w.fleet.lives(m) {
+		return
+	}
+	next := n.DeepCopy()
+	next.Spec.Taints = slices.DeleteFunc(next.Spec.Taints, func(t corev1.Taint) bool { return t.Key == startTaint })
+	next.Labels["feature.example.com/kind"] = "x"
+	_ = w.API.Update("/nodes", next, "")
 }
 
 // serving is the request for its serving certificate, with further names.
@@ -287,9 +304,9 @@ func (w *World) nodeOf(m *machine) *corev1.Node {
 	for i := range conditions {
 		conditions[i].LastHeartbeatTime, conditions[i].LastTransitionTime = now, now
 	}
-	var taints []corev1.Taint
+	taints := []corev1.Taint{{Key: startTaint, Value: "true", Effect: corev1.TaintEffectNoExecute}}
 	if !m.ready {
-		taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}}
+		taints = append(taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: m.name, Labels: map[string]string{corev1.LabelHostname: m.name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -143,27 +141,4 @@ func (k *kubelet) reported() Config {
 	maps.DeleteFunc(extended, func(_ string, n int64) bool { return n < 0 })
 	cfg.Capacity.Extended = extended
 	return cfg
-}
-
-// SeededStart returns a tune that gives each machine a start of its own, over after the given time at
-// most: up to two taints, one of which a controller sets a moment after the Node has registered, a label
-// and a volume limit. Seed and instance ID decide, so that a run with the same seeds repeats.
-func SeededStart(seed uint64, most time.Duration) func(*Config) {
-	return func(c *Config) {
-		h := fnv.New64a()
-		fmt.Fprint(h, c.InstanceID)
-		r := rand.New(rand.NewPCG(seed, h.Sum64()))
-		some := func() time.Duration { return time.Duration(r.Int64N(int64(most))) }
-		if r.IntN(3) > 0 {
-			c.Start.Taints = append(c.Start.Taints, corev1.Taint{Key: "network.example.com/agent-not-ready", Value: "true", Effect: corev1.TaintEffectNoExecute})
-			c.Start.Phases = append(c.Start.Phases, Phase{After: some(), Untaint: []string{"network.example.com/agent-not-ready"}})
-		}
-		if r.IntN(3) == 0 {
-			set := time.Duration(r.Int64N(int64(200 * time.Millisecond)))
-			c.Start.Phases = append(c.Start.Phases, Phase{After: set, Taint: []corev1.Taint{{Key: "storage.example.com/not-ready", Effect: corev1.TaintEffectNoSchedule}}},
-				Phase{After: set + some(), Untaint: []string{"storage.example.com/not-ready"}})
-		}
-		c.Start.Phases = append(c.Start.Phases, Phase{After: some(), Labels: map[string]string{"feature.example.com/kind": "x"}},
-			Phase{After: some(), Volumes: map[string]int32{"disk.example.com": 20}})
-	}
 }
