@@ -174,6 +174,11 @@ func init() {
 				w.after(at, func() { w.Cloud.Inject(aws.Fault{Kind: aws.ShortList, Probability: 0.7, For: 40 * time.Second}) })
 			}
 		}, nil},
+		"gap": {"the API server cannot be reached while a user scales a workload to nothing, and afterwards every watch is too old", 3, 4 * time.Minute, func(w *World, f Fault) {
+			w.begin(Fault{At: f.At, For: f.For, Kind: "api-cut", Agent: -1})
+			w.after(5*time.Second, func() { w.Scale(workloads[f.N%len(workloads)].Name, 0) })
+			w.after(f.For, w.API.Expire)
+		}, nil},
 		"handover":   {"whoever changes the cloud next is cut from the API server at that moment, and its change is on its way", 4, 2 * time.Minute, func(w *World, f Fault) { w.faults.arm(f) }, nil},
 		"slow-ready": {"machines that join become Ready late", 1, 10 * time.Minute, func(w *World, f Fault) { w.faults.unreadyUntil = time.Now().Add(f.For) }, nil},
 		"reborn":     {"a machine is ended by somebody else, new ones take used names and addresses, and somebody approves them by hand (0, 2 of 4) and fall silent (0)", 4, 5 * time.Minute, func(w *World, f Fault) { w.reborn(f) }, nil},
@@ -321,6 +326,7 @@ func (f *faults) readyDelay() time.Duration {
 // reborn ends a machine and has others come at once: the cloud gives them its name and address, and their kubelets find its Node.
 func (w *World) reborn(f Fault) {
 	w.hurt(f, func(m *machine) { _ = w.Cloud.TerminateInstance(m.ID) })
+	f.For = max(f.For, 5*time.Minute) // a machine takes its own time to come
 	w.faults.unreadyUntil = time.Now().Add(f.For)
 	if f.N%2 == 0 { // an operator does not wait for the agent, which holds the requests until the old Node has gone
 		w.faults.byHandUntil = time.Now().Add(f.For)
@@ -468,6 +474,9 @@ func Draw(seed uint64, length time.Duration, agents, tempo int) []Fault {
 				out = append(out, Fault{At: at + time.Duration(1+r.IntN(20))*time.Second, Kind: "scale", Agent: -1, N: r.IntN(1 << 20)})
 			}
 			at += time.Duration(r.ExpFloat64() * float64(meanPause) / float64(tempo))
+		}
+		if r.IntN(2) == 0 { // what it leaves is not cured by what comes after it
+			out = append(out, Fault{At: act + stormLength/time.Duration(tempo), For: 90 * time.Second, Kind: "gap", Agent: -1, N: r.IntN(1 << 20)})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
