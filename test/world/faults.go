@@ -77,8 +77,8 @@ func init() {
 			}
 			return some(f, random, wire.Fault{Status: []int{500, 503, 429, 504}[random.IntN(4)]})
 		}},
-		"api-cut": {"the API server cannot be reached", 3, 6 * time.Minute, func(w *World, f Fault) { w.resetWires(f) }, func(_ Fault, r *http.Request, _ *rand.Rand) wire.Fault {
-			return wire.Fault{Cut: toAPI(r)}
+		"api-cut": {"the API server cannot be reached", 3, 6 * time.Minute, func(w *World, f Fault) { w.resetWires(f) }, func(f Fault, r *http.Request, _ *rand.Rand) wire.Fault {
+			return wire.Fault{Cut: toAPI(r) && f.N%4 == 0, Refuse: toAPI(r) && f.N%4 > 0} // client-go tries ten times, a second apart, where a connection breaks
 		}},
 		"api-hangs": {"the API server does not answer", 2, 4 * time.Minute, nil, func(f Fault, r *http.Request, random *rand.Rand) wire.Fault {
 			if !toAPI(r) || f.N%2 == 0 && r.Method == http.MethodGet {
@@ -113,7 +113,7 @@ func init() {
 		"cloud-fails": {"the cloud answers 500 now and then", 2, 10 * time.Minute, func(w *World, f Fault) {
 			w.Cloud.Inject(aws.Fault{Kind: aws.ServerError500, Probability: 0.5, For: f.For})
 		}, nil},
-		"cloud-cut": {"the cloud cannot be reached", 2, 6 * time.Minute, nil, func(_ Fault, r *http.Request, _ *rand.Rand) wire.Fault { return wire.Fault{Cut: toCloud(r)} }},
+		"cloud-cut": {"the cloud cannot be reached", 2, 6 * time.Minute, nil, func(_ Fault, r *http.Request, _ *rand.Rand) wire.Fault { return wire.Fault{Refuse: toCloud(r)} }},
 		"cloud-lost": {"answers of the cloud to changes are lost", 4, 10 * time.Minute, func(w *World, f Fault) {
 			w.Cloud.Inject(aws.Fault{Kind: aws.AnswerLost, Action: []string{"SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup"}[f.N%2], For: f.For})
 		}, nil},
@@ -175,7 +175,7 @@ func init() {
 			}
 		}, nil},
 		"gap": {"the API server cannot be reached while a user scales a workload to nothing, and afterwards every watch is too old", 3, 4 * time.Minute, func(w *World, f Fault) {
-			w.begin(Fault{At: f.At, For: f.For, Kind: "api-cut", Agent: -1})
+			w.begin(Fault{At: f.At, For: f.For, Kind: "api-cut", Agent: -1, N: 1})
 			w.after(5*time.Second, func() { w.Scale(workloads[f.N%len(workloads)].Name, 0) })
 			w.after(f.For, w.API.Expire)
 		}, nil},
@@ -251,7 +251,7 @@ func (f *faults) of(a *Agent, life int, r *http.Request) (out wire.Fault) {
 			(x.Kind == "kill-at-buy" || x.Kind == "kill-before-buy" || x.Kind == "handover") && toCloud(r) && change(r) != "" {
 			f.armed = slices.Delete(f.armed, i, i+1)
 			if x.Kind == "handover" {
-				cut := Fault{Kind: "api-cut", For: max(x.For, 40*time.Second), Agent: slices.Index(f.world.agents, a), At: time.Since(f.world.Began)}
+				cut := Fault{Kind: "api-cut", N: 1, For: max(x.For, 40*time.Second), Agent: slices.Index(f.world.agents, a), At: time.Since(f.world.Began)}
 				f.world.after(latency, func() { f.world.begin(cut) })
 				return wire.Fault{Flight: time.Duration(1+x.N%25) * time.Second}
 			}

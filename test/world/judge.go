@@ -317,9 +317,9 @@ func (j *judge) settled() {
 	if len(waiting) > 0 {
 		j.violation("%d pods wait %s after the last fault: %s", len(waiting), j.quiet(), waiting[0])
 	}
-	names := map[string]bool{}
+	names, took := map[string]bool{}, map[string]bool{}
 	for _, m := range w.fleet.list() {
-		names[m.name] = true
+		names[m.name], took[m.name] = true, m.took
 		if m.never && j.told(decision.RuleInstanceMin, m.providerID()) {
 			continue // the agent has said that the group is at its minimum, and that somebody has to end the machine
 		}
@@ -342,7 +342,7 @@ func (j *judge) settled() {
 		if n.Spec.ProviderID != "" && !names[n.Name] {
 			j.violation("Node %s (%s) has no machine %s after the last fault (nodecleaner told %q)", n.Name, n.Spec.ProviderID, j.quiet(), kept[n.Name])
 		}
-		if n.Spec.ProviderID != "" && n.Spec.Unschedulable {
+		if n.Spec.ProviderID != "" && n.Spec.Unschedulable && !took[n.Name] { // a Node that somebody gave to another machine by hand is somebody's
 			j.violation("Node %s is cordoned %s after the last fault", n.Name, j.quiet())
 		}
 	}

@@ -23,6 +23,7 @@ type Fault struct {
 	Delay  time.Duration // before it arrives
 	Hang   bool          // it is never answered, and does not arrive
 	Cut    bool          // the connection breaks before it arrives
+	Refuse bool          // nobody listens
 	Lost   bool          // it arrives, and the connection breaks before the answer
 	Late   time.Duration // it arrives, and the answer takes so long
 	Twice  bool          // it arrives twice; the second answer is the one that is given
@@ -124,6 +125,8 @@ func (w *Wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	switch {
+	case f.Refuse:
+		return nil, fmt.Errorf("dial %s: %w", r.URL.Host, syscall.ECONNREFUSED)
 	case f.Cut || w.isCut():
 		return nil, errReset
 	case f.Status != 0:
