@@ -268,7 +268,7 @@ func (e *explainer) nodesFor(class int) decision.Judgement {
 			if r, words := seats.Refused(class, i); r != "" {
 				rule, why = r, words
 			} else if short, _ := e.down.Dimensions.Insufficient(e.down.Nodes[i].Room, e.down.Dimensions.Class(class)); short != "" {
-				rule, why = decision.RuleInUse, "node(s) whose room other pending pods count on"
+				rule, why = decision.RuleInUse, "node(s) whose room pending pods count on"
 			}
 		}
 		out[i] = decision.Refusal{Name: string(e.up.Nodes[i].Name), Rule: rule, Why: why}
