@@ -112,11 +112,22 @@ func (j *judge) again(a *Agent, x act) {
 		}
 	}
 	j.mostRaises = max(j.mostRaises, n)
+	dry, soon := j.world.faults.dry, false
+	for _, y := range j.acts {
+		gap := x.at.Sub(y.at)
+		soon = soon || !dry.IsZero() && y.group == x.group && y.to > y.was && y.at.After(dry) && gap > knownWithin && gap < j.world.Env.Scaling.BackoffInitial
+	}
 	j.mu.Unlock()
 	if n > mostRaises {
 		j.violation("%s raises %s to %d, the %d. time in %s", a.name, x.group, x.to, n, j.world.brisk(againIn))
 	}
+	if soon {
+		j.violation("%s raises %s to %d, and no machine has come for the last raise: the cloud has had none for %s", a.name, x.group, x.to, x.at.Sub(dry).Round(time.Second))
+	}
 }
+
+// knownWithin is how long after a purchase the cloud tells that no machine comes, and an agent has read it.
+const knownWithin = 45 * time.Second
 
 // overtaken: nobody changes a group while an earlier change of it may still arrive.
 func (j *judge) overtaken(a *Agent, x act, sent time.Time) {

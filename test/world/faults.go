@@ -161,6 +161,10 @@ func init() {
 			if zones := w.Cloud.Zones(); f.N%2 == 0 { // in one zone
 				zone = zones[f.N/2%len(zones)]
 			}
+			if zone == "" {
+				w.faults.dry = time.Now()
+				w.after(f.For, func() { w.faults.dry = time.Time{} })
+			}
 			for _, g := range w.Groups {
 				w.Cloud.NoCapacity(zone, g.Type)
 				w.after(f.For, func() { w.Cloud.HasCapacity(zone, g.Type) })
@@ -207,6 +211,7 @@ type faults struct {
 	unreadyUntil time.Time
 	byHandUntil  time.Time // somebody approves the certificate requests of machines
 	silentUntil  time.Time // kubelets that have taken a used Node fall silent
+	dry          time.Time // since when the cloud has no machines; zero: it has
 	staleUntil   time.Time // reads of the cloud may be old until then
 }
 
@@ -371,6 +376,7 @@ func (w *World) killFor(a *Agent, f Fault) {
 		after += w.Env.Scaling.MaxNodeProvisionTime
 	}
 	w.watch.trouble(after)
+	w.faults.dry = time.Time{} // who comes back knows less
 	switch f.N % 3 {
 	case 1:
 		if old := filepath.Join(a.dir, "backup"); exists(old) {

@@ -369,14 +369,14 @@ func (m *models) evictUnreachable(node string) {
 	}
 }
 
-// Workload is what a user asks for: a ReplicaSet, with a budget where MinAvailable is not nil.
+// Workload is what a user asks for: a ReplicaSet, and a budget of one pod at a time where Budget is true.
 type Workload struct {
-	Name         string
-	Replicas     int
-	MilliCPU     int64
-	Memory       int64
-	MinAvailable *int
-	Selector     map[string]string // of nodes
+	Name     string
+	Replicas int
+	MilliCPU int64
+	Memory   int64
+	Budget   bool
+	Selector map[string]string // of nodes
 }
 
 // PutWorkload makes a workload.
@@ -389,12 +389,12 @@ func (w *World) PutWorkload(v Workload) error {
 			NodeSelector: v.Selector, TerminationGracePeriodSeconds: &grace, SchedulerName: corev1.DefaultSchedulerName, RestartPolicy: corev1.RestartPolicyAlways,
 			Containers: []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 				corev1.ResourceCPU: *resource.NewMilliQuantity(v.MilliCPU, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(v.Memory, resource.BinarySI)}}}}}}}})
-	if err != nil || v.MinAvailable == nil {
+	if err != nil || !v.Budget {
 		return err
 	}
-	least := intstr.FromInt32(int32(*v.MinAvailable))
+	one := intstr.FromInt32(1)
 	return w.API.Create("policy/poddisruptionbudgets", &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: v.Name, Namespace: "default"},
-		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: &metav1.LabelSelector{MatchLabels: app}}})
+		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, Selector: &metav1.LabelSelector{MatchLabels: app}}})
 }
 
 // Scale changes the replicas of a workload.

@@ -54,8 +54,8 @@ func (r Report) String() string {
 
 // workloads are what users scale; Replicas is the most.
 var workloads = []Workload{
-	{Name: "web", Replicas: 60, MilliCPU: 500, Memory: 512 << 20, MinAvailable: new(int)},
-	{Name: "api", Replicas: 20, MilliCPU: 1500, Memory: 2 << 30, MinAvailable: new(int)},
+	{Name: "web", Replicas: 60, MilliCPU: 500, Memory: 512 << 20},
+	{Name: "api", Replicas: 20, MilliCPU: 1500, Memory: 2 << 30},
 	{Name: "big", Replicas: 8, MilliCPU: 3000, Memory: 8 << 30},
 }
 
@@ -117,11 +117,7 @@ func Run(p Play) (Report, error) {
 	w.after(time.Minute, w.watch.look)
 	w.after(w.brisk(20*time.Minute), w.backup)
 	for _, v := range workloads {
-		v.MinAvailable = nil
-		if r.IntN(2) == 0 {
-			one := 1
-			v.MinAvailable = &one
-		}
+		v.Budget = r.IntN(2) == 0
 		most := v.Replicas
 		v.Replicas = r.IntN(most / 2)
 		if err := w.PutWorkload(v); err != nil {
