@@ -371,10 +371,6 @@ func (w *World) killFor(a *Agent, f Fault) {
 	}
 	a.Kill()
 	after := max(f.For, time.Second)
-	if f.N%3 == 2 {
-		// Without its files an agent gives each machine that has no Node the whole time to join again.
-		after += w.Env.Scaling.MaxNodeProvisionTime
-	}
 	w.watch.trouble(after)
 	w.faults.dry = time.Time{} // who comes back knows less
 	switch f.N % 3 {

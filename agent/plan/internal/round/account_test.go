@@ -168,11 +168,12 @@ func TestAccount(t *testing.T) {
 			l.seen("3", 16*time.Minute)
 			l.g().Options.MaxNodeProvisionTime = new(20 * time.Minute)
 		}, "3 of 3, 1 coming, 2 nodes, i-3 since -16m0s, wake in 4m0s"},
-		"it is late":                {func(l *ledger) { l.machine("3", 15*time.Minute); l.seen("3", 15*time.Minute) }, "3 of 3, 2 nodes, reap i-3 [I1], no-join of w at 0s until 5m0s step 5m0s, i-3 since -15m0s"},
-		"it was seen a minute late": {func(l *ledger) { l.machine("3", 16*time.Minute); l.seen("3", 15*time.Minute) }, "3 of 3, 2 nodes, reap i-3 [I1], no-join of w at 0s until 5m0s step 5m0s, i-3 since -15m0s"},
-		"its Node went":             {func(l *ledger) { l.machine("3", 2*time.Hour) }, "3 of 3, 1 coming, 2 nodes, i-3 since 0s, [I8] instance i-3 has had no Node since 2026-01-05T08:00:00Z: its Node was deleted, or nobody looked before; a restart of its kubelet registers it again; its machine ends after 2026-01-05T08:15:00Z, wake in 15m0s"},
-		"its Node went long ago":    {func(l *ledger) { l.machine("3", 2*time.Hour); l.seen("3", 15*time.Minute) }, "3 of 3, 2 nodes, reap i-3 [I8], i-3 since -15m0s"},
-		"since when is not known":   {func(l *ledger) { l.machine("3", 0).Created = time.Time{} }, "3 of 3, 1 coming, 2 nodes, i-3 since 0s, wake in 15m0s"},
+		"it is late":                 {func(l *ledger) { l.machine("3", 15*time.Minute); l.seen("3", 15*time.Minute) }, "3 of 3, 2 nodes, reap i-3 [I1], no-join of w at 0s until 5m0s step 5m0s, i-3 since -15m0s"},
+		"it was seen a minute late":  {func(l *ledger) { l.machine("3", 16*time.Minute); l.seen("3", 15*time.Minute) }, "3 of 3, 2 nodes, reap i-3 [I1], no-join of w at 0s until 5m0s step 5m0s, i-3 since -15m0s"},
+		"its Node went":              {func(l *ledger) { l.machine("3", 2*time.Hour) }, "3 of 3, 2 nodes, i-3 since 0s, [I8] instance i-3 has had no Node since 2026-01-05T08:00:00Z: its Node was deleted, or nobody looked before; a restart of its kubelet registers it again; its machine ends after 2026-01-05T08:15:00Z, wake in 15m0s"},
+		"its Node went, or it boots": {func(l *ledger) { l.machine("3", 5*time.Minute) }, "3 of 3, 1 coming, 2 nodes, i-3 since 0s, [I8] instance i-3 has had no Node since 2026-01-05T08:00:00Z: its Node was deleted, or nobody looked before; a restart of its kubelet registers it again; its machine ends after 2026-01-05T08:15:00Z, wake in 10m0s"},
+		"its Node went long ago":     {func(l *ledger) { l.machine("3", 2*time.Hour); l.seen("3", 15*time.Minute) }, "3 of 3, 2 nodes, reap i-3 [I8], i-3 since -15m0s"},
+		"since when is not known":    {func(l *ledger) { l.machine("3", 0).Created = time.Time{} }, "3 of 3, 1 coming, 2 nodes, i-3 since 0s, wake in 15m0s"},
 		"since when is remembered": {func(l *ledger) {
 			l.machine("3", 0).Created = time.Time{}
 			l.seen("3", time.Minute)

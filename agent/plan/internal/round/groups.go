@@ -139,9 +139,13 @@ func (w *State) accountInstances(g *Group) {
 		if lost {
 			w.instanceLost(g, in, since, due)
 		}
-		if !w.Reached(due) {
+		coming := due
+		if lost { // nothing restarts its kubelet by itself: pods wait for it only as long as it may still be on its first way
+			coming = in.Created.Add(patience)
+		}
+		if !w.Reached(coming) {
 			g.Upcoming++
-			w.WakeAt(due)
+			w.WakeAt(coming)
 		} else if !lost {
 			w.instanceLate(g, in, due)
 		}

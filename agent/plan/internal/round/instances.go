@@ -50,6 +50,7 @@ func (w *State) instanceLost(g *Group, in *cluster.Instance, since, due time.Tim
 		return
 	}
 	w.Held("instance", string(in.ID), decision.RuleLostNode, "%s; its machine ends after %s", text, Stamp(due))
+	w.WakeAt(due)
 }
 
 // Drift is in what the machines of a group differ from what it would start today: cluster.Drift.
