@@ -98,7 +98,7 @@ func (j *judge) arrives(a *Agent, r *http.Request) (after func()) {
 
 // mostRaises is how often a group may be raised within againIn: what fails waits before it is tried again.
 const (
-	mostRaises = 6
+	mostRaises = 8
 	againIn    = 10 * time.Minute
 )
 
@@ -244,7 +244,8 @@ func (j *judge) bought(a *Agent, group string, from, to int) {
 	granted := j.free
 	failing := time.Now().Before(j.failing)
 	j.mu.Unlock()
-	limit := math.Ceil(most*1.25) + 1 + shaky + granted
+	// kube-scheduler spreads the small pods first, and leaves the large ones no machine: the agent buys for what would be bound.
+	limit := math.Ceil(most*1.5) + 1 + shaky + granted
 	if coming > limit && !failing {
 		j.violation("%s raises %s from %d to %d: machines of %.0f times 4 cores are coming, and the pods of the last %s need %.0f", a.name, group, from, to, coming, w.brisk(wantedFor), most)
 	}
@@ -285,6 +286,11 @@ func (j *judge) said(a *Agent, e *logrus.Entry) {
 	to, _ := e.Data["to"].(int)
 	if e.Level == logrus.InfoLevel && known && strings.HasPrefix(e.Message, "scale-up ") && !strings.Contains(e.Message, ": waits") {
 		j.saidBought(a, group, from, to)
+		if rule, _ := e.Data["rule"].(string); strings.HasPrefix(rule, "U") {
+			j.mu.Lock()
+			j.wrote["purchases for pods"] = time.Now()
+			j.mu.Unlock()
+		}
 	}
 	if rule, ok := e.Data["rule"].(string); ok && e.Data["service"] == "nodecleaner" {
 		j.mu.Lock()

@@ -358,7 +358,7 @@ func (j *judge) settled() {
 		late = append(late, fmt.Sprint(n, " changes of Secrets"))
 	}
 	// Machines may go for hours: the agent waits with a consolidation until it is worth it (rule D21).
-	if at, ok := j.wrote["purchases"]; ok && time.Since(at) < w.brisk(20*time.Minute) {
+	if at, ok := j.wrote["purchases for pods"]; ok && time.Since(at) < w.brisk(20*time.Minute) {
 		late = append(late, "purchases")
 	}
 	j.mu.Unlock()
