@@ -3,13 +3,13 @@
 // apiserver) and to the emulated AWS of test/emulate/cloud/aws, which has the same clock; beneath HTTP nothing of them is
 // replaced. Their files are files.
 //
-// What is a model: kube-scheduler (requests, node selectors, taints; scores by what is left free), the controllers of ReplicaSets,
+// What is a model: kube-scheduler (the filters of package fit; scores by what is left free), the controllers of workloads,
 // Nodes, budgets, certificates and bootstrap tokens, the garbage collector, kubelets (they join with certificate requests,
-// report Nodes, run and end pods; their Leases are written when somebody reads them). No model has been compared with
-// the real one yet.
+// report Nodes, run and end pods; their Leases are written when somebody reads them). TestCases holds them against the real
+// ones: each file of test/cases ends here as it does on the real control plane.
 //
 // It refuses what it does not play: the local socket and the metrics' listener (real sockets keep a bubble's clock from going on), HTTP/2 and
-// broken connections below HTTP, clouds other than AWS, admission policies, priority and fairness, volumes, affinity, DaemonSets. A seed
+// broken connections below HTTP, clouds other than AWS, admission policies, quotas, claims of volumes, priority and fairness. A seed
 // draws the same faults again; which goroutine runs first at one moment is Go's own choice, so that two runs of a
 // seed may differ.
 package world
