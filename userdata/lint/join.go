@@ -250,10 +250,23 @@ func (l *linter) discovery(f joinFlags, line int) {
 		l.nodeName(name, "--node-name", line)
 	}
 	bad := func(format string, args ...any) { l.add(JoinInfo, true, line, "kubeadm join: "+format, args...) }
+	if f.values["control-plane"] != nil {
+		bad("--control-plane makes a control-plane node of each machine of the group: leave it out")
+	}
+	for _, socket := range f.values["cri-socket"] {
+		if why := badSocket(socket); why != "" {
+			bad("--cri-socket %s", why)
+		}
+	}
 	if v, ok := f.values["config"]; ok {
 		if v[0] == "" {
 			bad("--config is empty")
 		}
+		l.seen.later = append(l.seen.later, func() {
+			if joins, known := l.seen.joinFiles[v[0]]; known && !joins {
+				bad("%s has no JoinConfiguration", v[0])
+			}
+		})
 		for name := range f.values {
 			if !kubeletTables().joins[name].beside {
 				bad("--%s does not go beside --config: write it into the file", name)
@@ -328,6 +341,13 @@ func badToken(v string) string {
 		return "is empty: give the token that kubeadm token create prints"
 	case !open(v) && !exactToken.MatchString(v):
 		return "has not the form of a token: 6 letters or digits, a dot, 16 more"
+	}
+	return ""
+}
+
+func badSocket(v string) string {
+	if strings.Contains(v, "dockershim") {
+		return "is dockershim's, which went with 1.24: give containerd's (unix:///run/containerd/containerd.sock), or leave it out"
 	}
 	return ""
 }

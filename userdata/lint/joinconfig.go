@@ -32,6 +32,9 @@ func (l *linter) joinConfiguration(root *yaml.Node) {
 	bad := func(n *yaml.Node, field, why string) {
 		l.add(JoinInfo, true, n.Line, "JoinConfiguration: %s %s", field, why)
 	}
+	if n := yaml11.Get(root, "controlPlane"); n != nil && yaml11.Kind(n) != "null" {
+		bad(n, "controlPlane", "makes a control-plane node of each machine of the group: leave it out")
+	}
 	discovery := yaml11.Get(root, "discovery")
 	if discovery == nil || discovery.Kind != yaml.MappingNode {
 		l.add(JoinInfo, false, root.Line, "JoinConfiguration names no discovery: kubeadm refuses it unless something adds bootstrapToken or file at boot")

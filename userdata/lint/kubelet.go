@@ -4,9 +4,12 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -20,8 +23,12 @@ import (
 //go:embed kubelet.txt
 var kubeletText string
 
-// minors are the first and the last minor whose kubelet knows a flag.
-type minors struct{ first, last int }
+// kubeletFlag is the kind of a flag's value (test/cmd/kubelettables has the kinds), with the first and the last minor whose kubelet
+// knows it.
+type kubeletFlag struct {
+	kind        string
+	first, last int
+}
 
 // joinFlag is a flag of kubeadm join: "value" or "switch", and whether it goes beside --config.
 type joinFlag struct {
@@ -31,19 +38,19 @@ type joinFlag struct {
 
 // tables are what kubelet.txt holds.
 type tables struct {
-	flags  map[string]minors
+	flags  map[string]kubeletFlag
 	joins  map[string]joinFlag
 	fields map[string]map[string]string // kinds, by kubeadm's API version and the path in a JoinConfiguration
 }
 
 var kubeletTables = sync.OnceValue(func() tables {
-	t := tables{map[string]minors{}, map[string]joinFlag{}, map[string]map[string]string{}}
+	t := tables{map[string]kubeletFlag{}, map[string]joinFlag{}, map[string]map[string]string{}}
 	for line := range strings.Lines(kubeletText) {
 		switch w := strings.Fields(line); w[0] {
 		case "flag":
-			var m minors
-			_, _ = fmt.Sscanf(w[2], "%d-%d", &m.first, &m.last) // a test reads the whole table
-			t.flags[w[1]] = m
+			f := kubeletFlag{kind: w[2]}
+			_, _ = fmt.Sscanf(w[3], "%d-%d", &f.first, &f.last) // a test reads the whole table
+			t.flags[w[1]] = f
 		case "join":
 			t.joins[w[1]] = joinFlag{w[2], w[3] == "beside"}
 		case "field":
@@ -76,7 +83,18 @@ func (l *linter) kubeletArgument(name, value string, line int) {
 			refuse("1.%d knows no --%s, and 1.%d was the last that did: leave it out", l.seen.kubelet, name, known.last)
 		}
 	})
+	if why := badValue(kubeletTables().flags[name].kind, value); why != "" && !open(value) {
+		refuse("--%s %s", name, why)
+	}
 	switch name {
+	case "cloud-provider":
+		if value != "" && value != "external" && !open(value) {
+			refuse("it has no cloud provider of its own since 1.27: use external with a cloud controller manager, or leave it out")
+		}
+	case "provider-id", "node-ip":
+		if ip, err := netip.ParseAddr(value); value != "" && !open(value) && (name == "provider-id" || err == nil && !ip.IsUnspecified()) {
+			l.add(OneName, true, line, "--%s gives every machine %s: only one of them can be that: leave it out, or take it from the machine's metadata", name, value)
+		}
 	case "hostname-override":
 		l.nodeName(value, "--hostname-override", line)
 	case "node-labels":
@@ -92,6 +110,34 @@ func (l *linter) kubeletArgument(name, value string, line int) {
 			}
 		}
 	}
+}
+
+// badValue says why a value is none of its flag's kind, as the kubelet's flag library reads it; empty: it is one.
+func badValue(kind, value string) string {
+	var err error
+	switch kind {
+	case "bool":
+		_, err = strconv.ParseBool(value)
+	case "int":
+		_, err = strconv.ParseInt(value, 0, 64)
+	case "uint":
+		_, err = strconv.ParseUint(value, 0, 64)
+	case "float":
+		_, err = strconv.ParseFloat(value, 64)
+	case "duration":
+		_, err = time.ParseDuration(value)
+	case "map", "bools":
+		for pair := range strings.SplitSeq(value, ",") {
+			_, v, ok := strings.Cut(pair, "=")
+			if _, err := strconv.ParseBool(strings.TrimSpace(v)); pair != "" && (!ok || kind == "bools" && err != nil) {
+				return fmt.Sprintf("has %q where a name, = and %s belong", pair, map[string]string{"map": "a value", "bools": "true or false"}[kind])
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Sprintf("wants %s, and %q is none", map[string]string{"bool": "true or false", "int": "a whole number", "uint": "a whole number from 0", "float": "a number", "duration": "a duration (10s)"}[kind], value)
+	}
+	return ""
 }
 
 var (
@@ -155,7 +201,11 @@ func (l *linter) kubeletWords(text string, line int) {
 			continue
 		}
 		value := m[2]
-		if !strings.Contains(w, "=") && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
+		switch {
+		case strings.Contains(w, "="):
+		case kubeletTables().flags[strings.ReplaceAll(m[1], "_", "-")].kind == "bool":
+			value = "true" // such a flag takes no word after it
+		case i+1 < len(words):
 			value = words[i+1]
 		}
 		l.kubeletArgument(m[1], strings.Trim(value, `"'`), line)
@@ -264,6 +314,11 @@ func (l *linter) registration(root *yaml.Node) {
 	}
 	if n := yaml11.Get(r, "name"); n != nil {
 		l.nodeName(n.Value, "nodeRegistration.name", n.Line)
+	}
+	if n := yaml11.Get(r, "criSocket"); n != nil {
+		if why := badSocket(n.Value); why != "" {
+			l.add(JoinInfo, true, n.Line, "JoinConfiguration: nodeRegistration.criSocket %s", why)
+		}
 	}
 	if args := yaml11.Get(r, "kubeletExtraArgs"); args != nil && args.Kind == yaml.SequenceNode {
 		for _, item := range args.Content {

@@ -31,7 +31,7 @@ const (
 	ReadOnly  = "W11" // a path that the system does not let anybody write
 	Altered   = "W12" // taken otherwise than it is written, replaced, or too early
 	Skewed    = "W13" // a kubelet that may not join the cluster's API server
-	OneName   = "W14" // one name for all machines
+	OneName   = "W14" // one name, address or provider ID for all machines
 )
 
 // Finding is one fault.
@@ -61,7 +61,7 @@ type Options struct {
 
 // Check returns the findings, those of the whole first and the others by line.
 func Check(data []byte, o Options) []Finding {
-	l := &linter{Options: o, found: &[]Finding{}, at: func(n int) int { return n }, told: map[string]bool{}, seen: &installed{minor: -1}}
+	l := &linter{Options: o, found: &[]Finding{}, at: func(n int) int { return n }, told: map[string]bool{}, seen: &installed{minor: -1, joinFiles: map[string]bool{}}}
 	l.size(data)
 	l.document(data)
 	l.seen.judge(l)
@@ -123,6 +123,7 @@ type installed struct {
 	kubelet     int  // minor of the kubelet, -1: not known
 	ownName     bool // a machine joins under a name that is made at boot
 	later       []func()
+	joinFiles   map[string]bool // kubeadm's files that are written, by path: whether a JoinConfiguration may be in them
 }
 
 // judge says what depends on the whole.

@@ -174,7 +174,7 @@ func TestKubeletTables(t *testing.T) {
 	newest := 0
 	for name, m := range table.flags {
 		newest = max(newest, m.last)
-		if m.first < userdata.OldestMinor || m.last < m.first || m.last > userdata.NewestMinor {
+		if !slices.Contains([]string{"bool", "int", "uint", "float", "duration", "map", "bools", "text"}, m.kind) || m.first < userdata.OldestMinor || m.last < m.first || m.last > userdata.NewestMinor {
 			t.Errorf("--%s: %+v", name, m)
 		}
 	}

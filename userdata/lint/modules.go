@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/autoscaler-agent/autoscaler-agent/internal/lazyregexp"
 	"github.com/autoscaler-agent/autoscaler-agent/userdata/lint/internal/yaml11"
 )
 
@@ -185,6 +186,9 @@ func (b *boot) commands(key string, when phase) *script {
 	return s
 }
 
+// shellWithText is a list that gives a shell a text to run, in which variables are replaced.
+var shellWithText = lazyregexp.New(`sh' '-\w*c'`)
+
 // words quotes a command that is a list, each word as Python writes it.
 func (b *boot) words(key string, item value) string {
 	var out []string
@@ -202,7 +206,15 @@ func (b *boot) words(key string, item value) string {
 		}
 		out = append(out, "'"+strings.ReplaceAll(text, "'", `'\''`)+"'")
 	}
-	return strings.Join(out, " ")
+	line := strings.Join(out, " ")
+	if joins(line) && !shellWithText.MatchString(line) {
+		for _, w := range item.Content {
+			if w = yaml11.Target(w); strings.Contains(w.Value, "$") {
+				item.add(Altered, true, w.Line, "%s: %s reaches kubeadm as it stands here, because a list is run without a shell: write the command as one text", key, w.Value)
+			}
+		}
+	}
+	return line
 }
 
 // tooEarly finds joins that run before the file that they read is written: boothooks and bootcmd

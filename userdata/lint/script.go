@@ -170,7 +170,6 @@ var (
 	insecure  = lazyregexp.New(`\bcurl\b.*\s(-k|--insecure)\b|\bwget\b.*--no-check-certificate`)
 	traced    = lazyregexp.New(`^set\s+-\w*x|^set -o xtrace`)
 	argument  = lazyregexp.New(`kubeadm\s+join\b.*--(token|discovery-token|tls-bootstrap-token)[ =]`)
-	inTree    = lazyregexp.New(`cloud-provider["']?\s*[:=]\s*["']?(aws|openstack|gce|azure)\b`)
 	published = lazyregexp.New(`\b(tee|install)\b.*\bworker\.env\b|>\s*/etc/worker\.env`)
 	// hostNameFile is a name that is written to /etc/hostname.
 	hostNameFile = lazyregexp.New(`\b(?:echo|printf)\s+(?:-\S+\s+)*["']?([^\s"'$]+?)(?:\\n)?["']?\s*(?:>|\|\s*(?:sudo\s+)?tee\s)\s*["']?/etc/hostname\b`)
@@ -188,6 +187,9 @@ func (l *linter) file(path, body string, mode int64) {
 	if strings.HasPrefix(body, "#!") {
 		l.script(body, once)
 		return
+	}
+	if strings.Contains(body, "kubeadm.k8s.io/") {
+		l.seen.joinFiles[path] = l.seen.joinFiles[path] || strings.Contains(body, "JoinConfiguration") || open(body)
 	}
 	l.secrets(body)
 	l.kubeadm(body)
@@ -225,9 +227,6 @@ func (l *linter) line(line string, n int) {
 	}
 	if published.MatchString(line) && !strings.Contains(line, "600") {
 		l.add(Exposed, false, n, "worker.env becomes readable by every user: write it with mode 0600")
-	}
-	if inTree.MatchString(line) {
-		l.add(NoEffect, true, n, "the kubelet has no cloud provider of its own since 1.27: use external with a cloud controller manager, or leave it out")
 	}
 	if m := hostNameFile.FindStringSubmatch(line); m != nil {
 		l.hostName(m[1], "/etc/hostname", n)

@@ -53,8 +53,8 @@ func tables(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("kubeadm join of 1.%d: %w", minor, err)
 		}
-		for name := range names {
-			joins = append(joins, "flag "+name)
+		for name, kind := range names {
+			joins = append(joins, "flag "+name+" "+kind)
 		}
 		for _, line := range joins {
 			known[line] = append(known[line], minor)
@@ -118,9 +118,9 @@ func source(dir string) ([]*ast.File, error) {
 	return files, nil
 }
 
-// kubeletFlags are the names that cmd/kubelet registers: its own, those of cAdvisor that it takes
+// kubeletFlags are the names that cmd/kubelet registers with the kinds of their values: its own, those of cAdvisor that it takes
 // over, and those of component-base.
-func kubeletFlags(ctx context.Context, minor int) (map[string]bool, error) {
+func kubeletFlags(ctx context.Context, minor int) (map[string]string, error) {
 	kubernetes, err := module(ctx, "k8s.io/kubernetes", fmt.Sprintf("v1.%d.0", minor))
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func kubeletFlags(ctx context.Context, minor int) (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := map[string]bool{"help": true} // cmd/kubelet/app itself registers this one
+	names := map[string]string{"help": "bool"} // cmd/kubelet/app itself registers this one
 	for _, dir := range []string{kubernetes + "/cmd/kubelet/app/options", kubernetes + "/pkg/kubelet/config", base + "/logs/api/v1", base + "/version/verflag"} {
 		files, err := source(dir)
 		if err != nil {
@@ -144,7 +144,7 @@ func kubeletFlags(ctx context.Context, minor int) (map[string]bool, error) {
 				}
 				if at := nameArgument(call); at >= 0 {
 					if name, ok := stringOf(call.Args[at], constants); ok {
-						names[strings.ReplaceAll(name, "_", "-")] = true
+						names[strings.ReplaceAll(name, "_", "-")] = valueKind(call)
 					} else if id, variable := call.Args[at].(*ast.Ident); !variable || !strings.Contains(strings.ToLower(id.Name), "name") {
 						err = fmt.Errorf("a flag of %s has no constant name", dir)
 					}
@@ -157,6 +157,25 @@ func kubeletFlags(ctx context.Context, minor int) (map[string]bool, error) {
 		}
 	}
 	return names, nil
+}
+
+var typedVar = regexp.MustCompile(`^(Bool|Int|Uint|Float|Duration)\d*VarP?$`)
+
+// valueKind is the kind of a flag's value: bool, int, uint, float, duration, map (names with values), bools (names with true or
+// false), text (anything else).
+func valueKind(call *ast.CallExpr) string {
+	if m := typedVar.FindStringSubmatch(nameOf(call.Fun)); m != nil {
+		return strings.ToLower(m[1])
+	}
+	if v, ok := call.Args[0].(*ast.CallExpr); ok {
+		switch nameOf(v.Fun) {
+		case "NewMapStringBool":
+			return "bools"
+		case "NewMapStringString", "NewMapStringStringNoSplit":
+			return "map"
+		}
+	}
+	return "text"
 }
 
 var klogVersion = regexp.MustCompile(`(?m)^\s*k8s\.io/klog/v2 (v\S+)$`)
