@@ -20,7 +20,8 @@ import (
 )
 
 // Delete terminates instances one by one, each with one decrement of the desired
-// capacity. See provider.Provider.
+// capacity. After one without an answer it asks for no more: whether the next lowers the
+// capacity too follows from whether that one is carried out. See provider.Provider.
 func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluster.InstanceID) error {
 	const op = "delete"
 	if len(ids) == 0 {
@@ -50,9 +51,16 @@ func (p *Provider) Delete(ctx context.Context, id cluster.GroupID, ids ...cluste
 	}
 	d.surplus -= d.target
 	var errs []error
-	for _, instance := range ids {
-		if err := d.delete(ctx, instance); err != nil {
+	for i, instance := range ids {
+		err := d.delete(ctx, instance)
+		if err != nil {
 			errs = append(errs, err)
+		}
+		if unsure, all := provider.Unsure(err); all || len(unsure) > 0 {
+			for _, rest := range ids[i+1:] {
+				errs = append(errs, &provider.Error{Op: op, Group: id, Instance: rest, Kind: provider.Busy, Err: fmt.Errorf("not asked for: the end of %s has no answer", instance)})
+			}
+			break
 		}
 	}
 	return errors.Join(errs...)

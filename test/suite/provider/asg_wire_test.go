@@ -172,8 +172,10 @@ func TestASGLostAnswers(t *testing.T) {
 	w.settle(t)
 	victim := w.Alive(providertest.Workers)[0]
 	w.fault("lost", true, aws.Fault{Action: "TerminateInstanceInAutoScalingGroup", Kind: aws.AnswerLost})
-	if err := p.Delete(ctx, providertest.Workers, victim); provider.KindOf(err) != provider.Transient {
-		t.Errorf("lost answer: %v", err)
+	next := w.Alive(providertest.Workers)[1] // it is not asked for while the first one's end has no answer
+	errs := provider.Errors(p.Delete(ctx, providertest.Workers, victim, next))
+	if len(errs) != 2 || errs[0].Kind != provider.Transient || errs[1].Kind != provider.Busy || errs[1].Instance != next {
+		t.Errorf("lost answer: %v", errs)
 	}
 	w.fault("lost", false, aws.Fault{})
 	for range 2 {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"sync"
 	"syscall"
@@ -126,7 +127,7 @@ func (w *Wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	switch {
 	case f.Refuse:
-		return nil, fmt.Errorf("dial %s: %w", r.URL.Host, syscall.ECONNREFUSED)
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	case f.Cut || w.isCut():
 		return nil, errReset
 	case f.Status != 0:
