@@ -235,13 +235,17 @@ func (l *linter) field(t joinTypes, path string, n *yaml.Node) {
 	if path == "" {
 		want = "object"
 	}
-	fits := want == is || (want == "object" || want == "map") && is == "mapping"
+	fits := want == is || want == "duration" && is == "string" || (want == "object" || want == "map") && is == "mapping"
 	switch {
 	case want == "":
 		l.add(API, false, n.Line, "JoinConfiguration: %s has no field %s, and kubeadm ignores it", t.api, path)
 	case want == "any" || is == "null" || is == "string" && open(n.Value):
 	case !fits:
 		l.add(API, true, n.Line, "JoinConfiguration: %s is %s, and kubeadm does not read the file: %s has %s there", path, article(is), t.api, t.describe(path))
+	case want == "duration":
+		if why := badValue(want, n.Value); why != "" {
+			l.add(API, true, n.Line, "JoinConfiguration: %s %s, and kubeadm does not read the file", path, why)
+		}
 	case want == "object" || want == "map":
 		kept, _ := yaml11.Fields(n)
 		for _, f := range kept {
@@ -273,6 +277,8 @@ func (t joinTypes) describe(path string) string {
 		return "a mapping of names to values"
 	case want == "string":
 		return "a string: put it in quotes"
+	case want == "duration":
+		return "a duration in quotes (\"10s\")"
 	default:
 		return article(want)
 	}

@@ -386,9 +386,11 @@ func fieldOf(types map[string]*ast.StructType, t ast.Expr, path string, out map[
 	case *ast.MapType:
 		out[path] = "map"
 		return fieldOf(types, t.Value, path+"{}", out)
-	case *ast.SelectorExpr: // another module's: durations and image pull policies are strings
+	case *ast.SelectorExpr: // another module's: image pull policies are strings
 		switch t.Sel.Name {
-		case "Duration", "PullPolicy":
+		case "Duration":
+			out[path] = "duration"
+		case "PullPolicy":
 			out[path] = "string"
 		case "Taint":
 			out[path] = "any"
