@@ -50,7 +50,7 @@ func TestUpgradeByKubeadm(t *testing.T) {
 	u.prepare(t)
 	h.front = router
 	h.forward(t)
-	h.set = " --set AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATES=" + h.cloud.LaunchTemplateID(group) + " --set AUTOSCALER_BOOTSTRAP_UPGRADE=minor --set AUTOSCALER_SCALING_DRIFT=true"
+	h.set = " --set AUTOSCALER_BOOTSTRAP_LAUNCH_TEMPLATES=" + h.cloud.LaunchTemplateID(group) + " --set AUTOSCALER_BOOTSTRAP_UPGRADE=minor --set AUTOSCALER_SCALING_DRIFT=true --set AUTOSCALER_SCALING_REPLACE_SETTLE_TIME=1m"
 	h.leaders = []*worker.Container{h.leaderWith(t, "cp-1", h.hook(t, "10.244.0.0/24", h.archives, onCgroupV1, smallEtcd))}
 	h.api = clientAt(t, h.leaders[0], router+":6443")
 	h.installOn(t, 0)
