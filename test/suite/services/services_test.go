@@ -2,92 +2,32 @@ package services
 
 import (
 	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"io"
 	"os"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
-	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
 )
 
-// inventory is a cloud that says what the test wants.
-type inventory struct {
-	mu     sync.Mutex
-	groups []cluster.NodeGroup
-	reads  int
-	err    error
-}
-
-func (i *inventory) Groups(_ context.Context, maxAge time.Duration) ([]cluster.NodeGroup, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	out := make([]cluster.NodeGroup, len(i.groups))
-	for n := range i.groups {
-		if i.err == nil && time.Since(i.groups[n].ReadAt) > maxAge {
-			i.groups[n].ReadAt = time.Now()
-			i.reads++
-		}
-		out[n] = i.groups[n]
-		out[n].Instances = slices.Clone(i.groups[n].Instances)
+// ecKey is the key of requests of which no key is told.
+var ecKey = func() crypto.Signer {
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
 	}
-	return out, i.err
-}
-
-// Instances says of each instance what the list says.
-func (i *inventory) Instances(_ context.Context, ids ...cluster.InstanceID) (map[cluster.InstanceID]cluster.Testimony, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	out := map[cluster.InstanceID]cluster.Testimony{}
-	for _, id := range ids {
-		out[id] = cluster.Testimony{Existence: cluster.InstanceNotFound}
-		for _, g := range i.groups {
-			for _, in := range g.Instances {
-				switch {
-				case in.ID != id:
-				case in.Phase == cluster.PhaseGone:
-					out[id] = cluster.Testimony{Existence: cluster.InstanceTerminated}
-				default:
-					out[id] = cluster.Testimony{Existence: cluster.InstanceExists}
-				}
-			}
-		}
-	}
-	return out, nil
-}
-
-// set replaces the instances of the one group, as a new read.
-func (i *inventory) set(instances ...cluster.Instance) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	target := 0
-	for _, in := range instances {
-		if in.Member {
-			target++
-		}
-	}
-	i.groups = []cluster.NodeGroup{{ID: "workers", Max: 10, Target: target, Instances: instances, ReadAt: time.Now()}}
-}
-
-func (i *inventory) phase(id cluster.InstanceID, phase cluster.Phase) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for n := range i.groups[0].Instances {
-		if in := &i.groups[0].Instances[n]; in.ID == id {
-			in.Phase, in.Member = phase, phase != cluster.PhaseGone
-		}
-	}
-}
+	return k
+}()
 
 // quiet keeps the journal to itself, unless SERVICES_LOG is set.
 func quiet(service string) *logrus.Entry {
@@ -134,18 +74,6 @@ func serve(t *testing.T, shared *kube.Informers, run func(context.Context, func(
 	})
 }
 
-// as is a client that the API server takes for the kubelet of a node.
-func as(t *testing.T, cp *controlplane.ControlPlane, node string) kubernetes.Interface {
-	t.Helper()
-	cfg := cp.RESTConfig()
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:node:" + node, Groups: []string{"system:nodes", "system:authenticated"}}
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
-}
-
 // node makes a Node and sets its Ready condition.
 func node(t *testing.T, cp *controlplane.ControlPlane, name, providerID string, ready corev1.ConditionStatus, taints ...string) *corev1.Node {
 	t.Helper()
@@ -181,8 +109,6 @@ func setReady(t *testing.T, cp *controlplane.ControlPlane, name string, ready co
 
 func TestServices(t *testing.T) {
 	cp := controlplane.ForTest(t, controlplane.Options{Fast: true, NodeMonitorGrace: 2 * time.Minute})
-	t.Run("csrsigner", func(t *testing.T) { testSigner(t, cp) })
-	t.Run("nodecleaner", func(t *testing.T) { testCleaner(t, cp) })
-	t.Run("reaper faults", func(t *testing.T) { testReaperFaults(t, cp) })
+	t.Run("reaper", func(t *testing.T) { testReaperFaults(t, cp) })
 	t.Run("bootstrap", func(t *testing.T) { testBootstrap(t, cp) })
 }
