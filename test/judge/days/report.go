@@ -146,8 +146,7 @@ func (w *world) bound() float64 {
 			count[n], n = count[c], n+1
 		}
 	}
-	lower, _ := yardstick.NewMix(kept, count[:n], tie[:n], skew[:n], pools, zones).Bound()
-	return lower
+	return yardstick.NewMix(kept, count[:n], tie[:n], skew[:n], pools, zones).Bound()
 }
 
 // PodHours is how long all pods waited together.

@@ -6,19 +6,17 @@ import (
 	"slices"
 )
 
-// Bound is a price that no purchase for all pods of the mix can go below, and a
-// purchase that the same calculation found on its way (its price is an upper bound of
-// the optimum where there are no ties; Left is -1 where ties make it no purchase).
+// Bound is a price that no purchase for all pods of the mix can go below.
 //
 // It is the linear programme of Gilmore and Gomory over the contents of one machine of
 // every group, solved by adding columns. Where it has not converged, or a best column
 // was not proven, Farley's scaling of the prices still gives a valid bound. Ties are
 // left out (anti-affinity on the host stays as "at most one of the class in a column"),
 // which can only lower it.
-func (m *Mix) Bound() (float64, Purchase) {
+func (m *Mix) Bound() float64 {
 	c := newMaster(m)
 	c.solve()
-	return c.lower, c.rounded()
+	return c.lower
 }
 
 const (
@@ -340,70 +338,4 @@ func (s *knapsack) try(k int, value, left float64) {
 			return
 		}
 	}
-}
-
-// rounded turns the programme's solution into a purchase: whole parts of the columns,
-// then what is left by the column that is worth most for its price.
-func (c *master) rounded() Purchase {
-	out := Purchase{Machines: make([]int, len(c.m.empty))}
-	if c.m.Tied() {
-		out.Left = -1
-		return out
-	}
-	left := slices.Clone(c.m.Count)
-	take := func(e column, times int) {
-		for i, v := range e.content {
-			left[i] = max(left[i]-int(v)*times, 0)
-		}
-		out.Machines[e.group] += times
-	}
-	for r, e := range c.basis {
-		if e.group >= 0 {
-			if n := int(c.x[r] + 1e-7); n > 0 {
-				take(e, n)
-			}
-		}
-	}
-	for {
-		need := 0.0
-		y := make([]float64, c.n)
-		for r, b := range c.basis {
-			if b.group >= 0 {
-				for k, v := range c.inv[r] {
-					y[k] += c.m.price(b.group) * v
-				}
-			}
-		}
-		for i, n := range left {
-			need += float64(n) * max(y[i], 1e-9)
-		}
-		if need == 0 {
-			return out
-		}
-		sub := &master{m: c.m.with(left), n: c.n}
-		var best column
-		score := -1.0
-		for g := range c.m.empty {
-			content, worth, _ := sub.price(g, positive(y), 2000)
-			if v := min(worth, need) / c.m.price(g); v > score {
-				best, score = column{g, content}, v
-			}
-		}
-		take(best, 1)
-	}
-}
-
-func positive(y []float64) []float64 {
-	out := slices.Clone(y)
-	for i := range out {
-		out[i] = max(out[i], 1e-9*2)
-	}
-	return out
-}
-
-// with is the mix with other counts; only what the pricing needs.
-func (m *Mix) with(count []int) *Mix {
-	out := *m
-	out.Count = count
-	return &out
 }

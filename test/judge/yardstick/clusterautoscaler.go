@@ -34,7 +34,6 @@ func (m *Mix) ClusterAutoscaler() Purchase {
 	for _, n := range b.left {
 		out.Left += n
 	}
-	out.Fallen = b.fallen()
 	return out
 }
 

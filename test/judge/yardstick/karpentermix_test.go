@@ -1,8 +1,13 @@
 package yardstick
 
 import (
+	"slices"
 	"testing"
+	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/plantest"
 )
 
@@ -29,7 +34,7 @@ func TestKarpentersMix(t *testing.T) {
 	}
 	m.index()
 	theirs := m.Karpenter()
-	ours, _ := m.Ours(policy("price"))
+	ours := m.ours()
 	sum := func(p Purchase) (n int) {
 		for _, x := range p.Machines {
 			n += x
@@ -43,4 +48,22 @@ func TestKarpentersMix(t *testing.T) {
 	if m.Price(ours) > m.Price(theirs) || sum(ours) > sum(theirs) {
 		t.Errorf("ours is dearer: %+v", ours)
 	}
+}
+
+// ours is what plan.Decide buys by price.
+func (m *Mix) ours() Purchase {
+	out := Purchase{Machines: make([]int, len(m.empty))}
+	got, _ := plan.Decide(m.Snapshot, decision.Memory{}, decision.Policy{Expander: "price", ExpendablePodsCutoff: -10, MaxNodeProvisionTime: 15 * time.Minute,
+		MaxNodeStartupTime: 15 * time.Minute, BackoffInitial: 5 * time.Minute, BackoffMax: 30 * time.Minute, BackoffReset: 3 * time.Hour, FreshFor: time.Minute, EnforceMin: true})
+	for _, a := range got.Actions {
+		if a, ok := a.(decision.Grow); ok {
+			out.Machines[slices.IndexFunc(m.Snapshot.Groups, func(g cluster.NodeGroup) bool { return g.ID == a.Group })] += a.To - a.From
+		}
+	}
+	for _, h := range got.Held {
+		if h.Kind == "pod" {
+			out.Left += h.Count
+		}
+	}
+	return out
 }

@@ -10,7 +10,6 @@ package yardstick
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -18,9 +17,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/binpack"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/fit"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan"
 )
 
 const (
@@ -50,7 +47,6 @@ type Mix struct {
 	Like     []int    // by class, a class whose ties count the same pods; nil: every class counts its own
 	Pool     []string // by group: groups of one pool differ by machine type and zone only
 	Zone     []string // by group
-	Equal    bool     // every machine costs the same
 
 	space  *fit.Dimensions
 	empty  [][]int64 // room of a group's machine
@@ -69,9 +65,10 @@ var start = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
 // Generate makes the mix of a seed. most bounds the number of classes.
 func Generate(seed uint64, most int) *Mix {
 	r := rand.New(rand.NewPCG(seed, 0x9a4d))
-	m := &Mix{Seed: seed, Equal: r.IntN(4) == 0}
+	m := &Mix{Seed: seed}
+	equal := r.IntN(4) == 0 // every machine costs the same
 	m.Snapshot.Now = start
-	m.groups(r)
+	m.groups(r, equal)
 	tied := r.IntN(5) < 2
 	classes := 1 + r.IntN([]int{8, 60, most}[min(r.IntN(5), 4)%3])
 	pods := 1 + r.IntN(60)
@@ -85,7 +82,7 @@ func Generate(seed uint64, most int) *Mix {
 	return m
 }
 
-func (m *Mix) groups(r *rand.Rand) {
+func (m *Mix) groups(r *rand.Rand, equal bool) {
 	zones := []string{"a", "b", "c"}[:1+r.IntN(3)]
 	pools := []string{"main"}
 	if r.IntN(3) == 0 {
@@ -103,7 +100,7 @@ func (m *Mix) groups(r *rand.Rand) {
 			Price: math.Round(float64(t.milli)*(0.9+0.2*r.Float64())) / 1000,
 			Template: cluster.Template{Spec: "lt", Capacity: capacity, Allocatable: allocatable,
 				Labels: map[string]string{"pool": pool, zoneLabel: zone, "type": fmt.Sprintf("%dx%d", t.cores, t.gib)}}}
-		if m.Equal {
+		if equal {
 			g.Price = 1
 		}
 		if pool == "special" {
@@ -182,23 +179,10 @@ func (m *Mix) index() {
 // Tied tells whether any class has a tie.
 func (m *Mix) Tied() bool { return slices.ContainsFunc(m.Tie, func(t Tie) bool { return t != Free }) }
 
-// String says what a mix is, for people.
-func (m *Mix) String() string {
-	ties := map[Tie]int{}
-	for _, t := range m.Tie {
-		ties[t]++
-	}
-	return fmt.Sprintf("seed %d: %d pods in %d classes (%d anti-host, %d spread-host, %d spread-zone, %d together), %d groups, equal prices: %v",
-		m.Seed, len(m.Snapshot.Pods), len(m.Count), ties[AntiHost], ties[SpreadHost], ties[SpreadZone], ties[TogetherIn], len(m.empty), m.Equal)
-}
-
 // Purchase is what a rule buys.
 type Purchase struct {
 	Machines []int // by group
 	Left     int   // pods that it does not help
-	// Fallen are pods that have no place where the rule has put them once all its
-	// machines are there, in whatever order they come: see bins.fallen.
-	Fallen int
 }
 
 // Price is what a purchase costs an hour.
@@ -208,24 +192,6 @@ func (m *Mix) Price(p Purchase) float64 {
 		sum += float64(n) * m.Snapshot.Groups[g].Price
 	}
 	return math.Round(sum*1e6) / 1e6
-}
-
-// Ours is what plan.Decide buys under a policy.
-func (m *Mix) Ours(p decision.Policy) (Purchase, decision.Plan) {
-	out := Purchase{Machines: make([]int, len(m.empty))}
-	got, _ := plan.Decide(m.Snapshot, decision.Memory{}, p)
-	for _, a := range got.Actions {
-		if a, ok := a.(decision.Grow); ok {
-			g := slices.IndexFunc(m.Snapshot.Groups, func(g cluster.NodeGroup) bool { return g.ID == a.Group })
-			out.Machines[g] += a.To - a.From
-		}
-	}
-	for _, h := range got.Held {
-		if h.Kind == "pod" {
-			out.Left += h.Count
-		}
-	}
-	return out, got
 }
 
 // bins are machines that are being filled.
@@ -241,7 +207,6 @@ type bin struct {
 	room  []int64
 	node  int // in state
 	pods  int
-	of    map[int]int // by class
 }
 
 func (m *Mix) bins() *bins {
@@ -254,7 +219,7 @@ func (m *Mix) bins() *bins {
 
 // open adds an empty machine.
 func (b *bins) open(group int) *bin {
-	x := &bin{group: group, room: slices.Clone(b.m.empty[group]), of: map[int]int{}}
+	x := &bin{group: group, room: slices.Clone(b.m.empty[group])}
 	if b.state != nil {
 		x.node = b.state.AddNode(&b.m.shapes[group], nil)
 	}
@@ -278,41 +243,8 @@ func (b *bins) put(x *bin, class, n int) int {
 	}
 	binpack.Sub(x.room, b.m.space.Class(class), n)
 	x.pods += n
-	x.of[class] += n
 	b.left[class] -= n
 	return n
-}
-
-// fallen puts the pods where the rule has put them, with all machines there from the
-// beginning and one pod at a time, as long as one goes, and counts those that do not.
-// Who estimates one group after the other may count pods as helped that are not: a zone
-// into which nothing has been bought yet is no domain to spread over, and it is one as
-// soon as something has.
-func (b *bins) fallen() int {
-	if b.state == nil {
-		return 0
-	}
-	state := fit.NewState(b.m.Snapshot.Classes, nil)
-	nodes, left := make([]int, len(b.all)), 0
-	waits := make([]map[int]int, len(b.all))
-	for i, x := range b.all {
-		nodes[i], waits[i] = state.AddNode(&b.m.shapes[x.group], nil), maps.Clone(x.of)
-		left += x.pods
-	}
-	for moved := true; moved; {
-		moved = false
-		for class := range b.m.Count {
-			for i := range nodes {
-				if waits[i][class] > 0 && state.Passes(class, nodes[i]) {
-					state.Put(class, nodes[i], 1)
-					waits[i][class]--
-					left--
-					moved = true
-				}
-			}
-		}
-	}
-	return left
 }
 
 // NewMix is a question that somebody else has drawn: pods of some classes wait, and what
