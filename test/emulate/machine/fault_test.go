@@ -102,52 +102,11 @@ func testNameTaken(t *testing.T, w *world, token string) {
 	}
 }
 
-func testBehaviours(t *testing.T, w *world, token string) {
-	behaves := func(b Behaviour) *Machine {
-		cfg := w.config(t, w.spec(token))
-		cfg.Behaviour = b
-		return boot(t, cfg)
-	}
-	never, hangs, unready := behaves(NeverJoins), behaves(HangsAtDiscovery), behaves(NeverReady)
-	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
-	defer cancel()
-	if err := unready.Wait(ctx, func(_ State, ts Times, _ error) bool { return !ts.Registered.IsZero() }); err != nil {
-		t.Fatal(err)
-	}
-	if err := hangs.Wait(ctx, func(_ State, ts Times, _ error) bool { return !ts.Joining.IsZero() }); err != nil {
-		t.Fatal(err)
-	}
-	if got := readiness(w.node(t, unready)); got != corev1.ConditionFalse {
-		t.Errorf("Ready is %s, want False", got)
-	}
-	w.absent(t, never)
-	w.absent(t, hangs)
-	for m, want := range map[*Machine]State{never: Booting, hangs: Joining, unready: Joined} {
-		if got := m.State(); got != want {
-			t.Errorf("%s: state %s, want %s", m.cfg.Behaviour, got, want)
-		}
-	}
-	hangs.Die()
-	if _, err := os.Stat(hangs.dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a dead machine left its directory: %v", err)
-	}
-}
-
 func testPods(t *testing.T, w *world, token string) {
 	cfg := w.config(t, w.spec(token))
 	cfg.Capacity = cluster.Resources{MilliCPU: 500, Memory: 2 << 30, EphemeralStorage: 20 << 30}
 	m := boot(t, cfg)
 	w.ready(t, m)
-	note := func(key, value string) func(*corev1.Pod) {
-		return func(p *corev1.Pod) {
-			p.Annotations = map[string]string{key: value}
-			p.Spec.RestartPolicy = corev1.RestartPolicyNever
-		}
-	}
-	w.pod(t, "done", m.cfg.Name, note(AnnotationSucceed, "100ms"))
-	w.phase(t, "done", corev1.PodSucceeded)
-	w.pod(t, "broken", m.cfg.Name, note(AnnotationFail, "100ms"))
-	w.phase(t, "broken", corev1.PodFailed)
 	w.pod(t, "fits", m.cfg.Name, func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("300m")
 	})
@@ -155,16 +114,6 @@ func testPods(t *testing.T, w *world, token string) {
 	w.pod(t, "too-much", m.cfg.Name, nil)
 	if got := w.phase(t, "too-much", corev1.PodFailed); got.Status.Reason != "OutOfcpu" {
 		t.Errorf("reason %q, want OutOfcpu", got.Status.Reason)
-	}
-
-	if err := m.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if got := w.phase(t, "fits", corev1.PodFailed); got.Status.Reason != "Terminated" {
-		t.Errorf("reason %q, want Terminated", got.Status.Reason)
-	}
-	if got := readiness(w.node(t, m)); got != corev1.ConditionFalse {
-		t.Errorf("after an orderly shutdown Ready is %s, want False", got)
 	}
 }
 
@@ -207,19 +156,6 @@ func testLife(t *testing.T, w *world, token string) {
 	if _, err := DialServing(t.Context(), node, w.roots); err == nil {
 		t.Error("a machine that hangs still serves")
 	}
-	if err := m.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	w.becomes(t, m, corev1.ConditionTrue)
-	again := w.node(t, m)
-	if again.Status.NodeInfo.BootID != node.Status.NodeInfo.BootID {
-		t.Error("resuming changed the boot ID")
-	}
-	await.Nil(t, "serves again", func(ctx context.Context) error {
-		_, err := DialServing(ctx, again, w.roots)
-		return err
-	})
-
 	if err := m.Reboot(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package machine
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 	"sync"
@@ -94,17 +93,4 @@ func (f *Fleet) Close() {
 		f.Terminate(m.cfg.InstanceID)
 	}
 	f.wg.Wait()
-}
-
-// Seeded returns a tune that gives a share (0 to 1) of all machines a behaviour. Seed
-// and instance ID decide, so that a run with the same seeds repeats.
-func Seeded(seed uint64, share float64, b Behaviour) func(*Config) {
-	return func(c *Config) {
-		h := fnv.New64a()
-		fmt.Fprintf(h, "%d/%s", seed, c.InstanceID)
-		// FNV's high bits barely differ between short strings that end alike.
-		if x := h.Sum64(); float64((x^x>>29)*0xbf58476d1ce4e5b9>>11)/(1<<53) < share {
-			c.Behaviour = b
-		}
-	}
 }

@@ -33,10 +33,6 @@ func (m *Machine) join(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	if m.cfg.Behaviour == HangsAtDiscovery {
-		<-ctx.Done()
-		return ctx.Err()
-	}
 	t, err := m.discover(ctx, c)
 	if err != nil {
 		return err

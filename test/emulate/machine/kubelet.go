@@ -24,7 +24,6 @@ type kubelet struct {
 	m      *Machine
 	id     *identity
 	bootID string
-	fresh  bool // the first run since a boot
 
 	core   corev1client.CoreV1Interface
 	leases coordinationv1client.CoordinationV1Interface
@@ -39,18 +38,14 @@ type kubelet struct {
 	ended    float64          // cpu seconds of the pods that are gone
 	devices  map[string]int64 // what device plugins have reported since the start
 	ready    bool
-	closing  bool // shutdown: no new pods
 	statusMu sync.Mutex
 }
 
-// newKubelet takes over what survives on disk and memory from the run before: port,
-// serving certificate, and, without a reboot in between, the pods.
+// newKubelet takes over what survives on disk from the run before: port and serving certificate.
 func newKubelet(m *Machine, id *identity, bootID string, last *kubelet) *kubelet {
-	k := &kubelet{m: m, id: id, bootID: bootID, fresh: true, pods: map[types.UID]*podState{}, server: newServer(m.cfg.Addresses)}
+	k := &kubelet{m: m, id: id, bootID: bootID, pods: map[types.UID]*podState{}, server: newServer(m.cfg.Addresses)}
 	if last != nil {
 		k.server.port, k.server.pair = last.server.port, last.server.pair
-		k.fresh = last.bootID != bootID
-		k.ready = last.ready && !k.fresh
 	}
 	return k
 }
@@ -166,15 +161,9 @@ func (k *kubelet) leaseSeconds() int32 {
 }
 
 // becomeReady waits for what a real kubelet waits for (its network plugin) and
-// reports Ready, unless the machine is one that never gets there.
+// reports Ready.
 func (k *kubelet) becomeReady(ctx context.Context) {
-	if k.m.cfg.Behaviour == NeverReady {
-		return
-	}
-	k.mu.Lock()
-	again := k.ready
-	k.mu.Unlock()
-	if !again && !pause(ctx, k.m.cfg.ReadyDelay) {
+	if !pause(ctx, k.m.cfg.ReadyDelay) {
 		return
 	}
 	k.mu.Lock()
@@ -188,22 +177,4 @@ func (k *kubelet) becomeReady(ctx context.Context) {
 			t.Ready = time.Now()
 		}
 	})
-}
-
-// shutdown ends pods and says so, as the kubelet's graceful node shutdown does.
-func (k *kubelet) shutdown(ctx context.Context) error {
-	k.mu.Lock()
-	k.closing, k.ready = true, false
-	pods := make([]*corev1.Pod, 0, len(k.pods))
-	for _, p := range k.pods {
-		if p.running {
-			pods = append(pods, p.pod)
-		}
-	}
-	k.mu.Unlock()
-	errs := []error{k.reportStatus(ctx)}
-	for _, p := range pods {
-		errs = append(errs, k.endPod(ctx, p, corev1.PodFailed, "Terminated", "Pod was terminated in response to imminent node shutdown."))
-	}
-	return errors.Join(errs...)
 }

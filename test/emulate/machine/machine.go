@@ -20,17 +20,6 @@ import (
 // Annotation of a Node holds the loopback host:port on which its kubelet serves.
 const Annotation = "machine.test/kubelet"
 
-// Behaviour is how a machine fares.
-type Behaviour string
-
-// The behaviours. The zero value is a machine that works.
-const (
-	Normal           Behaviour = ""
-	NeverJoins       Behaviour = "never joins"        // runs, but its user data never starts
-	NeverReady       Behaviour = "never ready"        // joins, its Node stays NotReady
-	HangsAtDiscovery Behaviour = "hangs at discovery" // its kubeadm never returns
-)
-
 // Config is what the cloud knows about a machine, and how fast it is.
 type Config struct {
 	UserData     []byte
@@ -52,7 +41,7 @@ type Config struct {
 	// SystemUUID is what the firmware shows, as OpenStack puts the server's ID there;
 	// empty: one made from InstanceID.
 	SystemUUID string
-	Behaviour  Behaviour
+	NeverJoins bool // it runs, but its user data never starts
 	// Start is what the Node has and lacks when it registers, and when that changes.
 	Start Start
 	// SelfSigned makes the kubelet sign its own serving certificate, as one without
@@ -129,7 +118,7 @@ type Machine struct {
 	kill    context.CancelFunc
 	life    context.Context
 
-	op sync.Mutex // one of Reboot, Hang, Resume, Shutdown at a time
+	op sync.Mutex // one of Reboot and Hang at a time
 
 	mu       sync.Mutex
 	state    State
@@ -212,7 +201,7 @@ func (m *Machine) boot(ctx context.Context) {
 		return
 	}
 	m.mark(func(t *Times) { *t = Times{Booted: time.Now()} })
-	if m.cfg.Behaviour == NeverJoins {
+	if m.cfg.NeverJoins {
 		fmt.Fprintln(m.console, "kernel: boot device not found")
 		<-ctx.Done()
 		return
@@ -264,51 +253,11 @@ func (m *Machine) Hang() error {
 	return nil
 }
 
-// Resume ends a Hang: the machine goes on where it was, with the same boot ID.
-func (m *Machine) Resume() error {
-	m.op.Lock()
-	defer m.op.Unlock()
-	if err := m.alive(m.life); err != nil {
-		return fmt.Errorf("resume machine %s: %w", m.cfg.InstanceID, err)
-	}
-	if m.State() != Hung {
-		return fmt.Errorf("resume machine %s: it does not hang", m.cfg.InstanceID)
-	}
-	if m.joined() == nil {
-		m.start()
-		return nil
-	}
-	ctx, cancel := context.WithCancel(m.life)
-	stopped := make(chan struct{})
-	m.set(func() { m.stop, m.stopped = cancel, stopped })
-	go func() {
-		defer close(stopped)
-		m.runKubelet(ctx)
-	}()
-	return nil
-}
-
 // Die ends the machine at once, as a power cut does: nothing is said to Kubernetes.
 // It returns when no goroutine, process, port or file of the machine is left.
 func (m *Machine) Die() {
 	m.kill()
 	<-m.done
-}
-
-// Shutdown ends the machine as an orderly power-off does: pods end, the Node says
-// that it is not ready, then the machine is dead. The Node object stays.
-func (m *Machine) Shutdown(ctx context.Context) error {
-	m.op.Lock()
-	m.mu.Lock()
-	k, joined := m.kubelet, m.state == Joined
-	m.mu.Unlock()
-	var err error
-	if joined {
-		err = k.shutdown(ctx)
-	}
-	m.op.Unlock()
-	m.Die()
-	return err
 }
 
 func (m *Machine) alive(ctx context.Context) error {

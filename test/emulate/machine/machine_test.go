@@ -18,7 +18,6 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -223,69 +222,10 @@ func TestMachine(t *testing.T) {
 	}
 	w := newWorld(t)
 	token := w.token(t, "aaaaaa", time.Hour)
-	t.Run("joins, serves, runs pods", func(t *testing.T) { testJoin(t, w, token) })
 	t.Run("a wrong pin is refused", func(t *testing.T) { testWrongPin(t, w, token) })
 	t.Run("an expired token finds nothing", func(t *testing.T) { testExpired(t, w) })
 	t.Run("a name that lives is refused", func(t *testing.T) { testNameTaken(t, w, token) })
-	t.Run("behaviours", func(t *testing.T) { testBehaviours(t, w, token) })
-	t.Run("pods end, or do not fit", func(t *testing.T) { testPods(t, w, token) })
-	t.Run("hangs, resumes, reboots, dies", func(t *testing.T) { testLife(t, w, token) })
+	t.Run("pods that do not fit", func(t *testing.T) { testPods(t, w, token) })
+	t.Run("hangs, reboots, dies", func(t *testing.T) { testLife(t, w, token) })
 	t.Run("real kubeadm takes the configuration", func(t *testing.T) { testKubeadm(t, w, token) })
-}
-
-func testJoin(t *testing.T, w *world, token string) {
-	began := time.Now()
-	m := boot(t, w.config(t, w.spec(token)))
-	node := w.ready(t, m)
-	t.Logf("Ready after %s: %+v", time.Since(began).Round(time.Millisecond), m.Times())
-
-	if want := "aws:///us-east-1a/" + m.cfg.InstanceID; node.Spec.ProviderID != want {
-		t.Errorf("provider ID %q, want %q", node.Spec.ProviderID, want)
-	}
-	for key, want := range map[string]string{
-		"example.net/pool": "batch", corev1.LabelTopologyZone: "us-east-1a", corev1.LabelTopologyRegion: "us-east-1",
-		corev1.LabelInstanceTypeStable: "m5.large", corev1.LabelHostname: m.cfg.Name,
-	} {
-		if got := node.Labels[key]; got != want {
-			t.Errorf("label %s is %q, want %q", key, got, want)
-		}
-	}
-	want := userdata.DefaultReservation().Allocatable(m.cfg.Capacity)
-	got := node.Status.Allocatable
-	if got.Cpu().MilliValue() != want.MilliCPU || got.Memory().Value() != want.Memory || got.Pods().Value() != want.Pods {
-		t.Errorf("allocatable %v, want %+v", got, want)
-	}
-	if got.StorageEphemeral().Value() != want.EphemeralStorage {
-		t.Errorf("allocatable ephemeral storage %v, want %d", got.StorageEphemeral(), want.EphemeralStorage)
-	}
-
-	if _, err := DialServing(t.Context(), node, w.roots); err == nil {
-		t.Error("the kubelet serves before its request is approved")
-	}
-	w.approve(t, m)
-	if err := m.Wait(t.Context(), func(_ State, ts Times, _ error) bool { return !ts.ServingCert.IsZero() }); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := DialServing(t.Context(), node, w.roots); err != nil {
-		t.Error(err)
-	}
-	if _, err := DialServing(t.Context(), node, x509.NewCertPool()); err == nil {
-		t.Error("DialServing believes a certificate of a CA that it was not given")
-	}
-
-	w.pod(t, "web", m.cfg.Name, nil)
-	pod := w.phase(t, "web", corev1.PodRunning)
-	if pod.Status.PodIP == "" || len(pod.Status.ContainerStatuses) != 1 || !pod.Status.ContainerStatuses[0].Ready {
-		t.Errorf("pod status %+v", pod.Status)
-	}
-	if err := w.Client().CoreV1().Pods("default").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	await.Nil(t, "pod gone", func(ctx context.Context) error {
-		_, err := w.Client().CoreV1().Pods("default").Get(ctx, "web", metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("still there: %v", err)
-	})
 }

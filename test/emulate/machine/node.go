@@ -100,7 +100,7 @@ func (k *kubelet) addresses() []corev1.NodeAddress {
 
 func (k *kubelet) conditions(now metav1.Time) []corev1.NodeCondition {
 	k.mu.Lock()
-	ready, closing := k.ready, k.closing
+	ready := k.ready
 	k.mu.Unlock()
 	out := []corev1.NodeCondition{
 		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},
@@ -112,9 +112,6 @@ func (k *kubelet) conditions(now metav1.Time) []corev1.NodeCondition {
 		r := &out[len(out)-1]
 		r.Status, r.Reason = corev1.ConditionFalse, "KubeletNotReady"
 		r.Message = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"
-		if closing {
-			r.Message = "node is shutting down"
-		}
 	}
 	for i := range out {
 		out[i].LastHeartbeatTime, out[i].LastTransitionTime = now, now

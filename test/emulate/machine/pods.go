@@ -17,24 +17,18 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// Annotations of pods that tell a machine how the pod fares; values are durations
-// as in "1.5s".
-const (
-	AnnotationSucceed = "machine.test/succeed-after" // from Running to Succeeded
-	AnnotationFail    = "machine.test/fail-after"    // from Running to Failed
-	AnnotationStop    = "machine.test/stop-after"    // how long it takes to end, at most its grace period
-)
+// AnnotationStop of a pod tells how long it takes to end, as in "1.5s", at most its grace period.
+const AnnotationStop = "machine.test/stop-after"
 
 // podState is what the kubelet has done about a pod. Guarded by kubelet.mu.
 type podState struct {
-	pod      *corev1.Pod // the newest version seen
-	number   int
-	started  bool // somebody is starting it, or has
-	running  bool
-	ending   bool
-	finishes bool
-	cancel   context.CancelFunc
-	cpu      cpuTime
+	pod     *corev1.Pod // the newest version seen
+	number  int
+	started bool // somebody is starting it, or has
+	running bool
+	ending  bool
+	cancel  context.CancelFunc
+	cpu     cpuTime
 }
 
 // usage is what admitted pods request of the allocatable resources.
@@ -120,7 +114,7 @@ func (k *kubelet) sync(ctx context.Context, pod *corev1.Pod) {
 			p.ending = true
 			spawn(func(ctx context.Context) { k.remove(ctx, pod) })
 		}
-	case terminal || k.closing || p.ending:
+	case terminal || p.ending:
 	case !p.started:
 		p.started = true
 		if reason := k.reject(pod); reason != "" {
@@ -129,11 +123,6 @@ func (k *kubelet) sync(ctx context.Context, pod *corev1.Pod) {
 			return
 		}
 		spawn(func(ctx context.Context) { k.launch(ctx, p, pod) })
-	case p.running && !p.finishes:
-		if wait, phase, ok := finish(pod); ok {
-			p.finishes = true
-			spawn(func(ctx context.Context) { k.finish(ctx, pod, wait, phase) })
-		}
 	}
 	if p.cancel == nil {
 		p.cancel = func() {}
@@ -171,39 +160,14 @@ func (k *kubelet) reject(pod *corev1.Pod) string {
 // reboot the same containers come up again, counted.
 func (k *kubelet) launch(ctx context.Context, p *podState, pod *corev1.Pod) {
 	again := pod.Status.Phase == corev1.PodRunning
-	if !again || k.fresh {
-		if !pause(ctx, k.m.cfg.PodStart) || !k.retry(ctx, "start pod "+pod.Name, func(ctx context.Context) error {
-			return ignoreGone(k.patchStatus(ctx, pod, k.running(p, pod, again)))
-		}) {
-			return
-		}
+	if !pause(ctx, k.m.cfg.PodStart) || !k.retry(ctx, "start pod "+pod.Name, func(ctx context.Context) error {
+		return ignoreGone(k.patchStatus(ctx, pod, k.running(p, pod, again)))
+	}) {
+		return
 	}
 	k.mu.Lock()
 	p.running = true
-	newest := p.pod
-	wait, phase, ok := finish(newest)
-	ok = ok && !p.finishes && !p.ending
-	p.finishes = p.finishes || ok
 	k.mu.Unlock()
-	if ok {
-		k.finish(ctx, newest, wait, phase)
-	}
-}
-
-// finish reads how and when a pod is told to end by itself.
-func finish(pod *corev1.Pod) (time.Duration, corev1.PodPhase, bool) {
-	for annotation, phase := range map[string]corev1.PodPhase{AnnotationSucceed: corev1.PodSucceeded, AnnotationFail: corev1.PodFailed} {
-		if d, err := time.ParseDuration(pod.Annotations[annotation]); err == nil {
-			return d, phase, true
-		}
-	}
-	return 0, "", false
-}
-
-func (k *kubelet) finish(ctx context.Context, pod *corev1.Pod, wait time.Duration, phase corev1.PodPhase) {
-	if pause(ctx, wait) {
-		k.retry(ctx, "end pod "+pod.Name, func(ctx context.Context) error { return k.endPod(ctx, pod, phase, "", "") })
-	}
 }
 
 func (k *kubelet) refuse(ctx context.Context, pod *corev1.Pod, reason string) {

@@ -103,7 +103,7 @@ func TestHalfNeverJoin(t *testing.T) {
 	s := newScene(t, func(o *world.Options) {
 		o.Tune = func(c *machine.Config) {
 			if n := launched.Add(1); n == 2 || n == 4 {
-				c.Behaviour = machine.NeverJoins
+				c.NeverJoins = true
 			}
 		}
 	})

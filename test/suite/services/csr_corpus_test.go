@@ -195,7 +195,7 @@ func newCorpus(t *testing.T) *corpus {
 // tune leaves instances without user data alone: their kubelets are played by rows.
 func (c *corpus) tune(m *machine.Config) {
 	if len(m.UserData) == 0 {
-		m.Behaviour = machine.NeverJoins
+		m.NeverJoins = true
 		return
 	}
 	c.tuneLogs(m)
