@@ -1,7 +1,6 @@
 package aws
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -69,7 +68,7 @@ func (c *Cloud) groupElements(w *world, g *group, bare bool) []el {
 		x("TargetGroupARNs"),
 		x("HealthCheckType", "EC2"),
 		x("HealthCheckGracePeriod", int(g.grace.Seconds())),
-		when(!bare, each("Instances", "member", g.members, func(id string) []el { return w.instances[id].memberElements("") })),
+		when(!bare, each("Instances", "member", g.members, func(id string) []el { return w.instances[id].memberElements() })),
 		x("CreatedTime", g.created),
 		each("SuspendedProcesses", "member", sortedKeys(g.suspended), func(p string) []el {
 			return []el{x("ProcessName", p), x("SuspensionReason", g.suspended[p])}
@@ -140,20 +139,14 @@ func (g *group) tagElements(key string) []el {
 	}
 }
 
-// memberElements describes an instance as its group sees it. The two calls
-// that do so spell health differently: Healthy in groups, HEALTHY in
-// DescribeAutoScalingInstances, which also names the group.
-func (i *instance) memberElements(groupName string) []el {
+// memberElements describes an instance as its group sees it.
+func (i *instance) memberElements() []el {
 	health := "Healthy"
 	if !i.healthy {
 		health = "Unhealthy"
 	}
-	if groupName != "" {
-		health = strings.ToUpper(health)
-	}
 	return []el{
 		x("InstanceId", i.id),
-		opt("AutoScalingGroupName", groupName),
 		x("InstanceType", i.instanceType),
 		x("AvailabilityZone", i.zone),
 		x("LifecycleState", i.lifecycle),
@@ -162,24 +155,6 @@ func (i *instance) memberElements(groupName string) []el {
 		x("ProtectedFromScaleIn", i.protected),
 		opt("WeightedCapacity", i.weight),
 	}
-}
-
-func (c *Cloud) describeGroupInstances(r *request) ([]el, *apiError) {
-	ids := r.p.strs("InstanceIds")
-	var found []*instance
-	for _, i := range r.world.sorted() {
-		if i.group != "" && (len(ids) == 0 || slices.Contains(ids, i.id)) {
-			found = append(found, i)
-		}
-	}
-	found, next, err := page(c, r, "DescribeAutoScalingInstances", found, "MaxRecords", 50, 50)
-	if err != nil {
-		return nil, err
-	}
-	return []el{
-		each("AutoScalingInstances", "member", found, func(i *instance) []el { return i.memberElements(i.group) }),
-		opt("NextToken", next),
-	}, nil
 }
 
 func (c *Cloud) describeActivities(r *request) ([]el, *apiError) {
@@ -199,45 +174,6 @@ func (c *Cloud) describeActivities(r *request) ([]el, *apiError) {
 		return nil, err
 	}
 	return []el{each("Activities", "member", found, (*activity).elements), opt("NextToken", next)}, nil
-}
-
-func (c *Cloud) describeTags(r *request) ([]el, *apiError) {
-	type tag struct {
-		g   *group
-		key string
-	}
-	var found []tag
-	for _, name := range sortedKeys(r.world.groups) {
-		g := r.world.groups[name]
-		for _, key := range sortedKeys(g.tags) {
-			keep := true
-			for _, f := range filters(r.p, "Filters", "Values") {
-				switch f.name {
-				case "auto-scaling-group":
-					keep = keep && f.any(name)
-				case "key":
-					keep = keep && f.any(key)
-				case "value":
-					keep = keep && f.any(g.tags[key].value)
-				case "propagate-at-launch":
-					keep = keep && f.any(fmt.Sprint(g.tags[key].propagate))
-				default:
-					return nil, fail("ValidationError", "Filter type "+f.name+" is not correct. Allowed Filter types are: auto-scaling-group key value propagate-at-launch")
-				}
-			}
-			if keep {
-				found = append(found, tag{g, key})
-			}
-		}
-	}
-	found, next, err := page(c, r, "DescribeTags", found, "MaxRecords", 50, 100)
-	if err != nil {
-		return nil, err
-	}
-	return []el{
-		each("Tags", "member", found, func(t tag) []el { return t.g.tagElements(t.key) }),
-		opt("NextToken", next),
-	}, nil
 }
 
 // noGroup is Auto Scaling's answer to a name that it does not know.

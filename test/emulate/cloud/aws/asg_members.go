@@ -3,7 +3,6 @@ package aws
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -22,37 +21,6 @@ func (c *Cloud) members(r *request) (*group, []*instance, *apiError) {
 		out = append(out, r.world.instances[id])
 	}
 	return g, out, nil
-}
-
-func (c *Cloud) setProtection(r *request) ([]el, *apiError) {
-	g, list, err := c.members(r)
-	if err != nil {
-		return nil, err
-	}
-	for _, i := range list {
-		if i.lifecycle != "InService" && !strings.HasPrefix(i.lifecycle, "Pending") {
-			return nil, fail("ValidationError", fmt.Sprintf("The instance %s is not in InService or EnteringStandby or Standby.", i.id))
-		}
-	}
-	for _, i := range list {
-		i.protected = r.p.boolean("ProtectedFromScaleIn")
-	}
-	g.stuck = false
-	c.kick(g)
-	return nil, nil
-}
-
-func (c *Cloud) setHealth(r *request) ([]el, *apiError) {
-	id := r.p.str("InstanceId")
-	i := r.world.instances[id]
-	if i == nil || i.group == "" {
-		return nil, fail("ValidationError", "Instance Id not found - No managed instance found for instance ID "+id)
-	}
-	i.healthy = r.p.str("HealthStatus") != "Unhealthy"
-	if !i.healthy {
-		c.noticeDead(i)
-	}
-	return nil, nil
 }
 
 func (c *Cloud) suspend(r *request) ([]el, *apiError) {
@@ -131,34 +99,6 @@ func (c *Cloud) enterStandby(r *request) ([]el, *apiError) {
 	return []el{e}, nil
 }
 
-func (c *Cloud) exitStandby(r *request) ([]el, *apiError) {
-	g, list, err := c.members(r)
-	if err != nil {
-		return nil, err
-	}
-	for _, i := range list {
-		if i.lifecycle != "Standby" {
-			return nil, fail("ValidationError", fmt.Sprintf("The instance %s is not in Standby.", i.id))
-		}
-	}
-	if g.desired+len(list) > g.max {
-		return nil, fail("ValidationError", fmt.Sprintf("AutoScalingGroup %s has min-size=%d, max-size=%d, and desired-size=%d. To remove from standby %d instance, please update the AutoScalingGroup sizes appropriately.", g.name, g.min, g.max, g.desired, len(list)))
-	}
-	var acts []*activity
-	for _, i := range list {
-		i.lifecycle = "InService"
-		g.desired++
-		acts = append(acts, c.begin(g, i.zone, i.id, "Moving EC2 instance out of Standby: "+i.id,
-			fmt.Sprintf("At %s instance %s was moved out of standby in response to a user request, increasing the capacity from %d to %d.", brief(time.Now()), i.id, g.desired-1, g.desired)))
-	}
-	e := each("Activities", "member", acts, (*activity).elements)
-	for _, a := range acts {
-		a.end("Successful", "")
-	}
-	c.kick(g)
-	return []el{e}, nil
-}
-
 // tagged finds the group that a tag of CreateOrUpdateTags or DeleteTags is for.
 func (r *request) tagged(t *params) (*group, *apiError) {
 	id := t.str("ResourceId")
@@ -179,17 +119,6 @@ func (c *Cloud) putTags(r *request) ([]el, *apiError) {
 			return nil, err
 		}
 		g.tags[t.str("Key")] = groupTag{t.str("Value"), t.boolean("PropagateAtLaunch")}
-	}
-	return nil, nil
-}
-
-func (c *Cloud) deleteTags(r *request) ([]el, *apiError) {
-	for _, t := range r.p.list("Tags") {
-		g, err := r.tagged(t)
-		if err != nil {
-			return nil, err
-		}
-		delete(g.tags, t.str("Key"))
 	}
 	return nil, nil
 }
@@ -223,44 +152,4 @@ func (c *Cloud) putHook(r *request) ([]el, *apiError) {
 	h.heartbeat = time.Duration(seconds) * time.Second
 	g.hooks[name] = h
 	return nil, nil
-}
-
-func (c *Cloud) deleteHook(r *request) ([]el, *apiError) {
-	g, err := r.group()
-	if err != nil {
-		return nil, err
-	}
-	delete(g.hooks, r.p.str("LifecycleHookName"))
-	return nil, nil
-}
-
-func (c *Cloud) describeHooks(r *request) ([]el, *apiError) {
-	g, err := r.group()
-	if err != nil {
-		return nil, err
-	}
-	return []el{each("LifecycleHooks", "member", sortedKeys(g.hooks), func(name string) []el {
-		h := g.hooks[name]
-		return []el{
-			x("LifecycleHookName", h.name), x("AutoScalingGroupName", g.name), x("LifecycleTransition", h.transition),
-			opt("NotificationMetadata", h.metadata), x("HeartbeatTimeout", int(h.heartbeat.Seconds())),
-			x("GlobalTimeout", min(172800, 100*int(h.heartbeat.Seconds()))), x("DefaultResult", h.result),
-		}
-	})}, nil
-}
-
-func (c *Cloud) completeAction(r *request) ([]el, *apiError) {
-	g, err := r.group()
-	if err != nil {
-		return nil, err
-	}
-	id, token := r.p.str("InstanceId"), r.p.str("LifecycleActionToken")
-	for _, member := range g.members {
-		i := r.world.instances[member]
-		if (id == "" || i.id == id) && (token == "" || i.token == token) && strings.HasSuffix(i.lifecycle, ":Wait") {
-			c.complete(i, r.p.str("LifecycleActionResult"))
-			return nil, nil
-		}
-	}
-	return nil, fail("ValidationError", "No active Lifecycle Action found with instance ID "+id)
 }

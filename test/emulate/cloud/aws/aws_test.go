@@ -10,13 +10,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
-	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 
-	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 )
 
@@ -102,58 +100,3 @@ func wantCode(t *testing.T, err error, code string) {
 }
 
 var ctx = context.Background()
-
-func TestAGroupGrowsAndShrinksThroughTheRealClients(t *testing.T) {
-	c := start(t, fast())
-	workers(t, c, aws.Group{Max: 10, Tags: map[string]string{"k8s.io/cluster-autoscaler/enabled": "true"}})
-	api := dial(c)
-	if _, err := api.asg.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
-		AutoScalingGroupName: sdk.String("workers"), DesiredCapacity: sdk.Int32(5), HonorCooldown: sdk.Bool(false)}); err != nil {
-		t.Fatal(err)
-	}
-	await.True(t, "five in service", inService(c, 5))
-	out, err := api.asg.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
-		Filters: []astypes.Filter{{Name: sdk.String("tag:k8s.io/cluster-autoscaler/enabled"), Values: []string{"true"}}}})
-	if err != nil || len(out.AutoScalingGroups) != 1 {
-		t.Fatalf("got %v, %v", out, err)
-	}
-	g := out.AutoScalingGroups[0]
-	if *g.DesiredCapacity != 5 || len(g.Instances) != 5 || *g.LaunchTemplate.LaunchTemplateName != "worker" {
-		t.Fatalf("got desired %d, %d instances", *g.DesiredCapacity, len(g.Instances))
-	}
-	zones := map[string]int{}
-	var ids []string
-	for _, i := range g.Instances {
-		zones[*i.AvailabilityZone]++
-		ids = append(ids, *i.InstanceId)
-	}
-	if zones["us-east-1a"] != 2 || zones["us-east-1b"] != 2 || zones["us-east-1c"] != 1 {
-		t.Fatalf("zones are not balanced: %v", zones)
-	}
-	desc, err := api.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: ids})
-	if err != nil || len(desc.Reservations) != 5 {
-		t.Fatalf("got %v, %v", desc, err)
-	}
-	types, err := api.ec2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{})
-	if err != nil || len(types.InstanceTypes) < 12 {
-		t.Fatalf("got %v, %v", types, err)
-	}
-	versions, err := api.ec2.DescribeLaunchTemplateVersions(ctx, &ec2.DescribeLaunchTemplateVersionsInput{
-		LaunchTemplateName: sdk.String("worker"), Versions: []string{"$Default"}})
-	if err != nil || len(versions.LaunchTemplateVersions) != 1 {
-		t.Fatalf("got %v, %v", versions, err)
-	}
-	term, err := api.asg.TerminateInstanceInAutoScalingGroup(ctx, &autoscaling.TerminateInstanceInAutoScalingGroupInput{
-		InstanceId: &ids[0], ShouldDecrementDesiredCapacity: sdk.Bool(true)})
-	if err != nil || term.Activity.StatusCode == "" {
-		t.Fatalf("got %v, %v", term, err)
-	}
-	await.True(t, "four in service", inService(c, 4))
-	gone, err := api.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: ids[:1]})
-	if err != nil || gone.Reservations[0].Instances[0].State.Name != "terminated" {
-		t.Fatalf("the terminated instance is not shown as such: %v, %v", gone, err)
-	}
-	if calls := c.Calls(aws.Action("autoscaling", "SetDesiredCapacity")); len(calls) != 1 || calls[0].Params["DesiredCapacity"] != "5" {
-		t.Fatalf("got calls %v", calls)
-	}
-}

@@ -38,14 +38,6 @@ func (c *Cloud) Quota(vcpus int) {
 	c.quota = vcpus
 }
 
-// InstanceLimit limits the number of instances that run or are about to, as
-// accounts with the old kind of limit have it; 0 is no limit.
-func (c *Cloud) InstanceLimit(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.limit = n
-}
-
 func (c *Cloud) exhausted(zone, instanceType string) bool {
 	for p, left := range c.pools {
 		if left == 0 && matches(p.zone, zone) && matches(p.instanceType, instanceType) {
@@ -64,14 +56,13 @@ func (c *Cloud) draw(zone, instanceType string) {
 	}
 }
 
-func (c *Cloud) inUse() (instances, vcpus int) {
+func (c *Cloud) inUse() (vcpus int) {
 	for _, i := range c.world.instances {
 		if i.state == "pending" || i.state == "running" {
-			instances++
 			vcpus += c.types[i.instanceType].VCPU
 		}
 	}
-	return instances, vcpus
+	return vcpus
 }
 
 // refusal is EC2's answer to a launch that it will not do, in the words that
@@ -84,7 +75,7 @@ func (c *Cloud) refusal(g *group, zone string, o choice) string {
 		return ""
 	}
 	t, known := c.types[o.instanceType]
-	instances, vcpus := c.inUse()
+	vcpus := c.inUse()
 	switch {
 	case o.instanceType == "":
 		return "You must use a valid fully-formed launch template. The request must contain the parameter InstanceType. Launching EC2 instance failed."
@@ -94,8 +85,6 @@ func (c *Cloud) refusal(g *group, zone string, o choice) string {
 		return "You must use a valid fully-formed launch template. The request must contain the parameter ImageId. Launching EC2 instance failed."
 	case c.badImage[o.version.ImageID]:
 		return prefix("InvalidAMIID.NotFound") + "The image id '[" + o.version.ImageID + "]' does not exist. Launching EC2 instance failed."
-	case c.limit > 0 && instances >= c.limit:
-		return prefix("InstanceLimitExceeded") + fmt.Sprintf("You have requested more instances (%d) than your current instance limit of %d allows for the specified instance type. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit. Launching EC2 instance failed.", instances+1, c.limit)
 	case c.quota > 0 && vcpus+t.VCPU > c.quota:
 		return prefix("VcpuLimitExceeded") + fmt.Sprintf("You have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit. Launching EC2 instance failed.", c.quota)
 	case c.exhausted(zone, o.instanceType):

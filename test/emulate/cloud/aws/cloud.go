@@ -97,8 +97,6 @@ type Cloud struct {
 	pools      map[pool]int       // what is left where capacity is limited
 	badImage   map[string]bool
 	quota      int // vCPUs, 0 is unlimited
-	limit      int // instances, 0 is unlimited
-	spoiled    []BootFault
 	nextIP     map[string]int
 	metadata   map[string]*metadataServer // by instance ID
 	console    map[string]string          // by instance ID

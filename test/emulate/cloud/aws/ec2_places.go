@@ -6,55 +6,6 @@ import (
 	"strings"
 )
 
-func (c *Cloud) describeRegions(r *request) ([]el, *apiError) {
-	names := []string{c.opts.Region}
-	for _, n := range r.p.strs("RegionName") {
-		if n != c.opts.Region {
-			return nil, fail("InvalidParameterValue", "Invalid region: ["+n+"]")
-		}
-	}
-	return []el{each("regionInfo", "item", names, func(n string) []el {
-		return []el{x("regionName", n), x("regionEndpoint", "ec2."+n+".amazonaws.com"), x("optInStatus", "opt-in-not-required")}
-	})}, nil
-}
-
-func (c *Cloud) describeZones(r *request) ([]el, *apiError) {
-	wanted := r.p.strs("ZoneName")
-	for _, z := range wanted {
-		if !slices.Contains(c.opts.Zones, z) {
-			return nil, fail("InvalidParameterValue", "Invalid availability zone: ["+z+"]")
-		}
-	}
-	var found []string
-	for _, z := range c.opts.Zones {
-		keep := len(wanted) == 0 || slices.Contains(wanted, z)
-		for _, f := range filters(r.p, "Filter", "Value") {
-			switch f.name {
-			case "zone-name":
-				keep = keep && f.any(z)
-			case "state":
-				keep = keep && f.any("available")
-			case "region-name":
-				keep = keep && f.any(c.opts.Region)
-			case "zone-type":
-				keep = keep && f.any("availability-zone")
-			default:
-				return nil, badFilter(f.name)
-			}
-		}
-		if keep {
-			found = append(found, z)
-		}
-	}
-	return []el{each("availabilityZoneInfo", "item", found, func(z string) []el {
-		return []el{
-			x("zoneName", z), x("zoneId", c.zoneID(z)), x("zoneState", "available"), x("regionName", c.opts.Region),
-			x("groupName", c.opts.Region+"-zg-1"), x("networkBorderGroup", c.opts.Region), x("zoneType", "availability-zone"),
-			x("optInStatus", "opt-in-not-required"), x("messageSet"),
-		}
-	})}, nil
-}
-
 // zoneID is the zone's name that is the same in all accounts: use1-az1.
 func (c *Cloud) zoneID(zone string) string {
 	parts := strings.Split(c.opts.Region, "-")

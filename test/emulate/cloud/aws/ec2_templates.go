@@ -2,7 +2,6 @@ package aws
 
 import (
 	"encoding/base64"
-	"fmt"
 	"slices"
 	"strconv"
 )
@@ -328,19 +327,6 @@ func (c *Cloud) createVersion(r *request) ([]el, *apiError) {
 	return []el{x("launchTemplateVersion", c.versionElements(t, v))}, nil
 }
 
-func (c *Cloud) modifyTemplate(r *request) ([]el, *apiError) {
-	t, err := r.launchTemplate()
-	if err != nil {
-		return nil, err
-	}
-	n, convErr := strconv.Atoi(r.p.str("SetDefaultVersion"))
-	if convErr != nil || t.version(strconv.Itoa(n)) == nil {
-		return nil, fail("InvalidLaunchTemplateId.VersionNotFound", fmt.Sprintf("Could not find the specified version %s for the launch template with ID %s.", r.p.str("SetDefaultVersion"), t.id))
-	}
-	t.def = n
-	return []el{x("launchTemplate", c.templateElements(t))}, nil
-}
-
 // deleteVersions deletes those that it can, and names the others.
 func (c *Cloud) deleteVersions(r *request) ([]el, *apiError) {
 	t, err := r.launchTemplate()
@@ -375,13 +361,4 @@ func (c *Cloud) deleteVersions(r *request) ([]el, *apiError) {
 			return append(item(f.version), x("responseError", x("code", f.code), x("message", f.message)))
 		}),
 	}, nil
-}
-
-func (c *Cloud) deleteTemplate(r *request) ([]el, *apiError) {
-	t, err := r.launchTemplate()
-	if err != nil {
-		return nil, err
-	}
-	delete(r.world.templates, t.id)
-	return []el{x("launchTemplate", c.templateElements(t))}, nil
 }

@@ -131,46 +131,6 @@ func (t InstanceType) elements() []el {
 		x("autoRecoverySupported", t.StorageGB == 0))
 }
 
-func (c *Cloud) describeOfferings(r *request) ([]el, *apiError) {
-	kind := r.p.str("LocationType")
-	places := []string{c.opts.Region}
-	switch kind {
-	case "", "region":
-		kind = "region"
-	case "availability-zone":
-		places = c.opts.Zones
-	default:
-		return nil, fail("InvalidParameterValue", "Value ("+kind+") for parameter locationType is invalid.")
-	}
-	type offering struct{ instanceType, place string }
-	var found []offering
-	for _, t := range c.sortedTypes() {
-		for _, place := range places {
-			keep := true
-			for _, f := range filters(r.p, "Filter", "Value") {
-				switch f.name {
-				case "instance-type":
-					keep = keep && f.any(t.Name)
-				case "location":
-					keep = keep && f.any(place)
-				default:
-					return nil, badFilter(f.name)
-				}
-			}
-			if keep {
-				found = append(found, offering{t.Name, place})
-			}
-		}
-	}
-	found, next, err := page(c, r, "DescribeInstanceTypeOfferings", found, "MaxResults", 1000, 1000)
-	if err != nil {
-		return nil, err
-	}
-	return []el{each("instanceTypeOfferingSet", "item", found, func(o offering) []el {
-		return []el{x("instanceType", o.instanceType), x("locationType", kind), x("location", o.place)}
-	}), opt("nextToken", next)}, nil
-}
-
 func (c *Cloud) typesFromRequirements(r *request) ([]el, *apiError) {
 	q, err := readRequirements(r.p.at("InstanceRequirements"), "CpuManufacturer", "AllowedInstanceType", "ExcludedInstanceType")
 	if err != nil {

@@ -42,22 +42,6 @@ func TestFaultsAreWordedByService(t *testing.T) {
 	}
 }
 
-func TestTheSDKRetriesThroughFaults(t *testing.T) {
-	c := start(t, fast())
-	api := connect(c, c.RootCredentials(), c.Region(), 3)
-	for _, kind := range []aws.Kind{aws.Throttle, aws.ServerError500, aws.Unavailable503, aws.ConnectionReset, aws.AnswerLost} {
-		c.ResetCalls()
-		stop := c.Inject(aws.Fault{Kind: kind, Times: 2})
-		if _, err := api.asg.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{}); err != nil {
-			t.Errorf("%s: %v", kind, err)
-		}
-		stop()
-		if n := c.Counts()["autoscaling:DescribeAutoScalingGroups"]; n != 3 {
-			t.Errorf("%s: %d calls, want 3", kind, n)
-		}
-	}
-}
-
 func TestALostAnswerIsACallThatWasDone(t *testing.T) {
 	c := start(t, fast())
 	workers(t, c, aws.Group{Max: 5})
@@ -88,35 +72,6 @@ func TestAClientTokenMakesARetrySafe(t *testing.T) {
 	if err != nil || *out.LaunchTemplate.LaunchTemplateName != "once" {
 		t.Errorf("got %v, %v", out, err)
 	}
-}
-
-func TestSpoiledBootsHangOrDie(t *testing.T) {
-	opts := fast()
-	opts.ServiceDelay, opts.LeaveDelay = 5*time.Millisecond, 5*time.Millisecond
-	c := start(t, opts)
-	c.SpoilBoots(1, aws.BootHangs)
-	c.SpoilBoots(1, aws.BootDies)
-	workers(t, c, aws.Group{Max: 5, Desired: 3})
-	await.True(t, "two in service, one hanging", func() bool {
-		g := must(c.Group("workers"))
-		return g.Lifecycles()["InService"] == 2 && g.Lifecycles()["Pending"] == 1 && len(c.Instances()) == 4
-	})
-	told := false
-	for _, a := range must(c.Group("workers")).Activities {
-		told = told || a.Status == "Failed" && strings.Contains(a.Message, "Server.InternalError")
-	}
-	if !told {
-		t.Error("no activity tells of the instance that died")
-	}
-	for _, i := range must(c.Group("workers")).Instances {
-		if i.Lifecycle != "Pending" {
-			continue
-		}
-		if err := terminate(dial(c), i.ID, true); err != nil {
-			t.Error(err)
-		}
-	}
-	await.True(t, "the hanging one gone", inService(c, 2))
 }
 
 func TestListsComeInPagesAndBreakInPages(t *testing.T) {
@@ -202,7 +157,7 @@ func TestTheSeedDecidesWhatIsRandom(t *testing.T) {
 		c.Inject(aws.Fault{Kind: aws.Throttle, Probability: 0.5})
 		var b strings.Builder
 		for range 20 {
-			_, err := dial(c).asg.DescribeTags(ctx, &autoscaling.DescribeTagsInput{})
+			_, err := dial(c).asg.DescribeAutoScalingGroups(ctx, nil)
 			fmt.Fprint(&b, err == nil)
 		}
 		return b.String()
@@ -239,9 +194,6 @@ func TestParametersKeepTheirSecretsOutOfTheLog(t *testing.T) {
 	if s := fmt.Sprint(c.Calls(nil)); strings.Contains(s, "abcdef.") {
 		t.Errorf("the log has the secret: %s", s)
 	}
-	if _, err := api.ssm.DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: sdk.String("/join")}); err != nil {
-		t.Fatal(err)
-	}
-	_, err := api.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: sdk.String("/join")})
+	_, err := api.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: sdk.String("/none")})
 	wantCode(t, err, "ParameterNotFound")
 }

@@ -58,13 +58,6 @@ var builtinTypes = []InstanceType{
 	{Name: "p3.2xlarge", VCPU: 8, MemoryMiB: 62464, Arch: "x86_64", GPUs: 1, GPUName: "V100", GPUMaker: "NVIDIA", GPUMemoryMiB: 16384, ENIs: 4, IPv4PerENI: 15, ClockGHz: 2.7, CPUMaker: "Intel", Bandwidth: "Up to 10 Gigabit"},
 }
 
-// PutInstanceType adds a type, or replaces the one of the same name.
-func (c *Cloud) PutInstanceType(t InstanceType) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.types[t.Name] = t
-}
-
 // InstanceTypes lists the types that the region offers, by name.
 func (c *Cloud) InstanceTypes() []InstanceType {
 	c.mu.Lock()

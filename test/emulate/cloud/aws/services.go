@@ -50,63 +50,44 @@ func autoscalingActions() map[string]action {
 		"Tags.member.N.ResourceType", "Tags.member.N.PropagateAtLaunch"}
 	filter := []string{"Filters.member.N.Name", "Filters.member.N.Values.member.N"}
 	return map[string]action{
-		"DescribeAutoScalingGroups":    {query: (*Cloud).describeGroups, params: join(page, filter, []string{"AutoScalingGroupNames.member.N", "IncludeInstances"})},
-		"DescribeAutoScalingInstances": {query: (*Cloud).describeGroupInstances, params: join(page, []string{"InstanceIds.member.N"})},
-		"DescribeScalingActivities":    {query: (*Cloud).describeActivities, params: join(page, []string{"AutoScalingGroupName", "ActivityIds.member.N", "IncludeDeletedGroups"})},
-		"DescribeTags":                 {query: (*Cloud).describeTags, params: join(page, filter)},
-		"DescribeLifecycleHooks":       {query: (*Cloud).describeHooks, params: []string{"AutoScalingGroupName", "LifecycleHookNames.member.N"}},
-		"DescribeInstanceRefreshes":    {query: (*Cloud).describeRefreshes, params: join(page, []string{"AutoScalingGroupName", "InstanceRefreshIds.member.N"})},
-		"SetDesiredCapacity":           {write: true, bare: true, query: (*Cloud).setDesiredCapacity, params: []string{"AutoScalingGroupName", "DesiredCapacity", "HonorCooldown"}},
+		"DescribeAutoScalingGroups": {query: (*Cloud).describeGroups, params: join(page, filter, []string{"AutoScalingGroupNames.member.N", "IncludeInstances"})},
+		"DescribeScalingActivities": {query: (*Cloud).describeActivities, params: join(page, []string{"AutoScalingGroupName", "ActivityIds.member.N", "IncludeDeletedGroups"})},
+		"DescribeInstanceRefreshes": {query: (*Cloud).describeRefreshes, params: join(page, []string{"AutoScalingGroupName", "InstanceRefreshIds.member.N"})},
+		"SetDesiredCapacity":        {write: true, bare: true, query: (*Cloud).setDesiredCapacity, params: []string{"AutoScalingGroupName", "DesiredCapacity", "HonorCooldown"}},
 		"TerminateInstanceInAutoScalingGroup": {write: true, query: (*Cloud).terminateInGroup,
 			params: []string{"InstanceId", "ShouldDecrementDesiredCapacity"}},
 		"CreateAutoScalingGroup": {write: true, bare: true, query: (*Cloud).createGroup, params: join(settings, tags)},
 		"UpdateAutoScalingGroup": {write: true, bare: true, query: (*Cloud).updateGroup, params: settings},
 		"DeleteAutoScalingGroup": {write: true, bare: true, query: (*Cloud).deleteGroup, params: []string{"AutoScalingGroupName", "ForceDelete"}},
 		"CreateOrUpdateTags":     {write: true, bare: true, query: (*Cloud).putTags, params: tags},
-		"DeleteTags":             {write: true, bare: true, query: (*Cloud).deleteTags, params: tags},
-		"SetInstanceProtection":  {write: true, query: (*Cloud).setProtection, params: join(byInstance, []string{"ProtectedFromScaleIn"})},
 		"SuspendProcesses":       {write: true, bare: true, query: (*Cloud).suspend, params: processes},
 		"ResumeProcesses":        {write: true, bare: true, query: (*Cloud).resume, params: processes},
 		"EnterStandby":           {write: true, query: (*Cloud).enterStandby, params: join(byInstance, []string{"ShouldDecrementDesiredCapacity"})},
-		"ExitStandby":            {write: true, query: (*Cloud).exitStandby, params: byInstance},
-		"SetInstanceHealth":      {write: true, bare: true, query: (*Cloud).setHealth, params: []string{"InstanceId", "HealthStatus", "ShouldRespectGracePeriod"}},
 		"PutLifecycleHook": {write: true, query: (*Cloud).putHook, params: []string{"AutoScalingGroupName", "LifecycleHookName",
 			"LifecycleTransition", "HeartbeatTimeout", "DefaultResult", "NotificationMetadata"}},
-		"DeleteLifecycleHook": {write: true, query: (*Cloud).deleteHook, params: []string{"AutoScalingGroupName", "LifecycleHookName"}},
-		"CompleteLifecycleAction": {write: true, query: (*Cloud).completeAction, params: []string{"AutoScalingGroupName", "LifecycleHookName",
-			"LifecycleActionToken", "LifecycleActionResult", "InstanceId"}},
 	}
 }
 
 func ec2Actions() map[string]action {
 	list := []string{"DryRun", "MaxResults", "NextToken", "Filter.N.Name", "Filter.N.Value.N"}
-	plain := []string{"DryRun", "Filter.N.Name", "Filter.N.Value.N"} // lists without pages
 	which := []string{"LaunchTemplateId", "LaunchTemplateName", "DryRun"}
 	once := []string{"ClientToken"}
 	data := []string{"VersionDescription", "LaunchTemplateData.*"}
 	actions := map[string]action{
-		"RunInstances":                  {write: true, query: (*Cloud).runInstances, params: runParams},
-		"DescribeInstances":             {query: (*Cloud).describeInstances, params: join(list, []string{"InstanceId.N"})},
-		"DescribeInstanceStatus":        {query: (*Cloud).describeStatus, params: join(list, []string{"InstanceId.N", "IncludeAllInstances"})},
-		"DescribeSpotInstanceRequests":  {query: (*Cloud).describeSpot, params: join(list, []string{"SpotInstanceRequestId.N"})},
-		"DescribeSpotPriceHistory":      {query: (*Cloud).describeSpotPrices, params: join(list, []string{"InstanceType.N", "ProductDescription.N", "StartTime", "EndTime", "AvailabilityZone"})},
-		"DescribeInstanceTypes":         {query: (*Cloud).describeTypes, params: join(list, []string{"InstanceType.N"})},
-		"DescribeInstanceTypeOfferings": {query: (*Cloud).describeOfferings, params: join(list, []string{"LocationType"})},
-		"DescribeLaunchTemplates":       {query: (*Cloud).describeTemplates, params: join(list, []string{"LaunchTemplateId.N", "LaunchTemplateName.N"})},
+		"RunInstances":                 {write: true, query: (*Cloud).runInstances, params: runParams},
+		"DescribeInstances":            {query: (*Cloud).describeInstances, params: join(list, []string{"InstanceId.N"})},
+		"DescribeSpotInstanceRequests": {query: (*Cloud).describeSpot, params: join(list, []string{"SpotInstanceRequestId.N"})},
+		"DescribeSpotPriceHistory":     {query: (*Cloud).describeSpotPrices, params: join(list, []string{"InstanceType.N", "ProductDescription.N", "StartTime", "EndTime", "AvailabilityZone"})},
+		"DescribeInstanceTypes":        {query: (*Cloud).describeTypes, params: join(list, []string{"InstanceType.N"})},
+		"DescribeLaunchTemplates":      {query: (*Cloud).describeTemplates, params: join(list, []string{"LaunchTemplateId.N", "LaunchTemplateName.N"})},
 		"DescribeLaunchTemplateVersions": {query: (*Cloud).describeVersions, params: join(list, which,
 			[]string{"LaunchTemplateVersion.N", "MinVersion", "MaxVersion", "ResolveAlias"})},
 		"CreateLaunchTemplate": {write: true, query: (*Cloud).createTemplate, params: join(once, data, []string{
 			"LaunchTemplateName", "DryRun", "TagSpecification.N.ResourceType", "TagSpecification.N.Tag.N.Key", "TagSpecification.N.Tag.N.Value"})},
 		"CreateLaunchTemplateVersion":  {write: true, query: (*Cloud).createVersion, params: join(which, once, data, []string{"SourceVersion", "ResolveAlias"})},
-		"ModifyLaunchTemplate":         {write: true, query: (*Cloud).modifyTemplate, params: join(which, once, []string{"SetDefaultVersion"})},
-		"DeleteLaunchTemplate":         {write: true, query: (*Cloud).deleteTemplate, params: which},
 		"DeleteLaunchTemplateVersions": {write: true, query: (*Cloud).deleteVersions, params: join(which, []string{"LaunchTemplateVersion.N"})},
-		"DescribeRegions":              {query: (*Cloud).describeRegions, params: join(plain, []string{"RegionName.N", "AllRegions"})},
-		"DescribeAvailabilityZones":    {query: (*Cloud).describeZones, params: join(plain, []string{"ZoneName.N", "AllAvailabilityZones"})},
 		"DescribeSubnets":              {query: (*Cloud).describeSubnets, params: join(list, []string{"SubnetId.N"})},
 		"DescribeImages":               {query: (*Cloud).describeImages, params: join(list, []string{"ImageId.N", "Owner.N"})},
-		"TerminateInstances":           {write: true, query: (*Cloud).terminateInstances, params: []string{"InstanceId.N", "DryRun"}},
-		"RebootInstances":              {write: true, query: (*Cloud).rebootInstances, params: []string{"InstanceId.N", "DryRun"}},
 		"GetConsoleOutput":             {query: (*Cloud).consoleOutput, params: []string{"InstanceId", "Latest", "DryRun"}},
 		"GetInstanceTypesFromInstanceRequirements": {query: (*Cloud).typesFromRequirements, params: []string{"DryRun", "MaxResults", "NextToken",
 			"ArchitectureType.N", "VirtualizationType.N", "InstanceRequirements.*"}},

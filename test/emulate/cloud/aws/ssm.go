@@ -19,11 +19,9 @@ type parameter struct {
 
 func ssmActions() map[string]action {
 	return map[string]action{
-		"PutParameter":     {write: true, json: (*Cloud).putParameter},
-		"GetParameter":     {json: (*Cloud).getParameter},
-		"GetParameters":    {json: (*Cloud).getParameters},
-		"DeleteParameter":  {write: true, json: (*Cloud).deleteParameter},
-		"DeleteParameters": {write: true, json: (*Cloud).deleteParameters},
+		"PutParameter":  {write: true, json: (*Cloud).putParameter},
+		"GetParameter":  {json: (*Cloud).getParameter},
+		"GetParameters": {json: (*Cloud).getParameters},
 	}
 }
 
@@ -143,35 +141,6 @@ func (c *Cloud) getParameters(r *request) (any, *apiError) {
 		}
 	}
 	return map[string]any{"Parameters": found, "InvalidParameters": lost}, nil
-}
-
-func (c *Cloud) deleteParameter(r *request) (any, *apiError) {
-	var in struct{ Name string }
-	if err := decodeJSON(r.body, &in); err != nil {
-		return nil, err
-	}
-	if r.world.parameters[in.Name] == nil {
-		return nil, &apiError{"ParameterNotFound", "", http.StatusBadRequest}
-	}
-	delete(r.world.parameters, in.Name)
-	return map[string]any{}, nil
-}
-
-func (c *Cloud) deleteParameters(r *request) (any, *apiError) {
-	var in struct{ Names []string }
-	if err := decodeJSON(r.body, &in); err != nil {
-		return nil, err
-	}
-	gone, lost := []string{}, []string{}
-	for _, name := range in.Names {
-		if r.world.parameters[name] == nil {
-			lost = append(lost, name)
-			continue
-		}
-		delete(r.world.parameters, name)
-		gone = append(gone, name)
-	}
-	return map[string]any{"DeletedParameters": gone, "InvalidParameters": lost}, nil
 }
 
 // Parameter reads an SSM parameter in clear; ok is false if there is none.
