@@ -260,9 +260,6 @@ func (r *Region) dropPort(p *Port) {
 // that dies does.
 func (r *Region) StopServer(id string) { r.change(id, "SHUTOFF") }
 
-// StartServer starts one that was stopped.
-func (r *Region) StartServer(id string) { r.change(id, "ACTIVE") }
-
 // FailServer puts a server into ERROR with a fault.
 func (r *Region) FailServer(id string, code int, message string) {
 	r.cloud.mu.Lock()
