@@ -29,8 +29,8 @@ func TestChangelog(t *testing.T) {
 			headings = append(headings, line)
 		case len(line) > lineLimit && len(headings) == 1:
 			t.Errorf("line %d has %d characters, more than %d: say what changes for the user, the reasons are in the commit", i+1, len(line), lineLimit)
-		case len(line) > 0 && line[0] != '-' && len(headings) == 1:
-			t.Errorf("line %d: each change is one line that begins with a dash: %q", i+1, line)
+		case len(line) > 0 && line[0] != '-' && !strings.HasPrefix(line, "### ") && len(headings) == 1:
+			t.Errorf("line %d: each change is one line that begins with a dash, under a heading of ###: %q", i+1, line)
 		}
 	}
 	if len(headings) < 2 || headings[0] != "## Unreleased" {
