@@ -74,6 +74,9 @@ func (s *site) flavor(ctx context.Context, name string) (flavors.Flavor, error) 
 			return all[i], nil
 		}
 	}
+	s.mu.Lock()
+	delete(s.facts, "flavors") // it may have been made since the list was read
+	s.mu.Unlock()
 	return flavors.Flavor{}, invalidRequest("the project has no flavor %q: `openstack flavor list` shows its flavors", name)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/oneshot"
+	"github.com/autoscaler-agent/autoscaler-agent/cmd/autoscaler-agent/joinfile"
 )
 
 // Back is what rollout back prints for programs. The names of its fields are promises.
@@ -89,10 +90,14 @@ func former(g *decision.Rollout) (to cluster.Origin, from string, err error) {
 		default:
 			var list []string
 			for _, d := range s.Differences {
-				list = append(list, fmt.Sprintf("%s: %s (now %s)", d.Property, d.Is, d.Wanted))
+				words := fmt.Sprintf("%s: %s (now %s)", d.Property, d.Is, d.Wanted)
+				if d.Property == cluster.PropertyUserData {
+					words += ", which `autoscaler-agent userdata render --from FILE --join-file " + joinfile.Default + "` makes of /var/lib/cloud/instance/user-data.txt of such a machine"
+				}
+				list = append(list, words)
 			}
-			return to, "", fmt.Errorf("the cloud has no name for what %d machines of group %s were started from: write into its section of groups.yaml, or into what describes it, as it was: %s",
-				s.Machines, g.Group, cmp.Or(strings.Join(list, "; "), "what is not told of machines"))
+			return to, "", fmt.Errorf("the cloud has no name for what group %s started before: write into its section of groups.yaml, or into what describes it, as it was: %s",
+				g.Group, cmp.Or(strings.Join(list, "; "), "what is not told of machines"))
 		}
 	}
 	if g.Former == (cluster.Origin{}) {

@@ -108,6 +108,7 @@ type Workers struct {
 	Min, Max     int
 	InstanceType string // empty: the cloud's MachineType
 	UserData     []byte // rendered for the cloud; one whose provider renders itself ignores it
+	Image        string // Nova's; empty: the emulated OpenStack's own
 	Zones        []string
 }
 

@@ -65,7 +65,7 @@ func (c *nova) PutWorkers(_ context.Context, g Workers) (string, error) {
 	var list []any
 	for _, name := range sortedKeys(c.groups) {
 		g := c.groups[name]
-		group := map[string]any{"name": name, "min": g.Min, "max": g.Max, "flavor": g.InstanceType, "image": openstack.ImageName, "networks": []string{openstack.NetworkName},
+		group := map[string]any{"name": name, "min": g.Min, "max": g.Max, "flavor": g.InstanceType, "image": cmp.Or(g.Image, openstack.ImageName), "networks": []string{openstack.NetworkName},
 			"securityGroups": []string{"workers"}, "key": openstack.KeyName, "userdata": filepath.Join(c.w.Dir, name+".sh")}
 		if len(g.Zones) > 0 {
 			group["zones"] = g.Zones

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,12 +42,15 @@ func TestRolloutCrash(t *testing.T) {
 	for _, app := range apps {
 		s.deploy(app, 1, "3", "64Mi")
 	}
-	s.until("all run", func() bool { return s.wellOn("", apps...) })
+	s.until("all run", func() bool { return s.wellOn(anywhere, apps...) })
 	lt, _ := s.w.Cloud.LatestVersion("workers")
 	was := lt.ImageID
 	lt.ImageID = "ami-00000000000000002"
 	s.w.Cloud.PutLaunchTemplate(lt)
-	s.crashOn(lt.ImageID)
+	of := func(image string) func(string) bool {
+		return func(node string) bool { return s.imageOf(node) == image }
+	}
+	s.crashOn(of(lt.ImageID))
 	began := time.Now()
 	s.patient(4*time.Minute, "the rollout is halted", func() bool {
 		out, _ := s.command("rollout", "status", "workers")
@@ -54,10 +58,13 @@ func TestRolloutCrash(t *testing.T) {
 	})
 	t.Logf("halted after %s", time.Since(began).Round(time.Second))
 	s.patient(2*time.Minute, "the apps are back on the old machines, none of which is cordoned, and the bad machine is gone", func() bool {
-		cordoned := slices.ContainsFunc(s.nodes(), func(n corev1.Node) bool { return n.Spec.Unschedulable })
-		of := s.images()
-		return !cordoned && s.wellOn(was, apps...) && of[was] == len(apps) && of[lt.ImageID] == 0
+		images := s.images()
+		return !s.cordoned() && s.wellOn(of(was), apps...) && images[was] == len(apps) && images[lt.ImageID] == 0
 	})
+}
+
+func (s *scene) cordoned() bool {
+	return slices.ContainsFunc(s.nodes(), func(n corev1.Node) bool { return n.Spec.Unschedulable })
 }
 
 // imageOf is the image of a node's machine.
@@ -74,19 +81,21 @@ func (s *scene) imageOf(node string) string {
 	return ""
 }
 
-// wellOn tells that a pod of each app is Ready, on a machine of an image; empty: of any.
-func (s *scene) wellOn(image string, apps ...string) bool {
+func anywhere(string) bool { return true }
+
+// wellOn tells that a pod of each app is Ready, on a node of some.
+func (s *scene) wellOn(some func(node string) bool, apps ...string) bool {
 	return !slices.ContainsFunc(apps, func(app string) bool {
 		pods, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
 		return err != nil || !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool {
 			ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
-			return ready && p.DeletionTimestamp == nil && (image == "" || s.imageOf(p.Spec.NodeName) == image)
+			return ready && p.DeletionTimestamp == nil && some(p.Spec.NodeName)
 		})
 	})
 }
 
-// crashOn lets each container on machines of an image crash, as a kubelet tells it, until the test ends.
-func (s *scene) crashOn(image string) {
+// crashOn lets each container on some nodes crash, as a kubelet tells it, until the test ends.
+func (s *scene) crashOn(some func(node string) bool) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan struct{})
 	s.t.Cleanup(func() { cancel(); <-done })
@@ -105,7 +114,7 @@ func (s *scene) crashOn(image string) {
 				continue
 			}
 			for i := range pods.Items {
-				if p := &pods.Items[i]; p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil && s.imageOf(p.Spec.NodeName) == image {
+				if p := &pods.Items[i]; p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil && some(p.Spec.NodeName) {
 					crash(p)
 					_, _ = s.client.CoreV1().Pods("default").UpdateStatus(ctx, p, metav1.UpdateOptions{}) // in a second it is tried again
 				}
@@ -185,7 +194,9 @@ func TestRolloutBesideAStandby(t *testing.T) {
 	}
 }
 
-// TestRolloutNova: new user data in groups.yaml reaches every server, one after the other.
+// TestRolloutNova: new user data in groups.yaml reaches every server, one after the other. Then user data, a flavor and an image on which
+// pods crash are halted on the first server, and an image that runs for a while after it has proven itself. rollout back says what to
+// write, user data as userdata render --from makes it of a server's; once it is written, each server is of the former source, and no node is cordoned.
 func TestRolloutNova(t *testing.T) {
 	rolloutRows(t)
 	t.Parallel() // it mostly waits
@@ -194,41 +205,147 @@ func TestRolloutNova(t *testing.T) {
 		o.Pace = world.Pace{Launch: 300 * time.Millisecond, Boot: 300 * time.Millisecond, Terminate: 300 * time.Millisecond, Seed: 7}
 	})
 	s.start(rolloutSettings...)
-	cloud := s.w.Clouds[0]
-	put := func(data []byte) {
-		t.Helper()
-		if _, err := s.w.PutWorkersIn(t.Context(), cloud, world.Workers{Name: "workers", Max: 10, UserData: data}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	render := func(flags ...string) []byte {
-		t.Helper()
-		data, err := s.w.RenderUserData(t.Context(), s.binary, append(cloud.RenderFlags(), flags...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return data
-	}
-	put(render())
+	cloud := s.w.Clouds[0].(novaCloud)
+	apps := []string{"solo-a", "solo-b", "solo-c"} // each fills a server
+	v := &novaRollout{scene: s, cloud: cloud, now: world.Workers{Name: "workers", Max: 10}}
+	v.put(func(g *world.Workers) { g.UserData = v.render() })
 	if err := s.w.WaitForGroup(t.Context(), s.binary, "workers"); err != nil {
 		t.Fatal(err)
 	}
-	const machines, pods = 3, 6
-	s.deploy("web", pods, "1500m", "64Mi")
-	s.until("web Running", func() bool { return s.running("web") == pods })
-	sources := func() map[string]int {
-		out := map[string]int{}
-		for _, server := range cloud.(interface{ Servers() []openstack.Server }).Servers() {
-			out[server.Metadata["autoscaler-agent.source.user-data"]]++
-		}
-		return out
+	for _, app := range apps {
+		s.deploy(app, 1, "3", "64Mi")
 	}
-	first := sources()
-	good := render("--max-pods", "90")
-	put(good)
+	s.until("all run", func() bool { return s.wellOn(anywhere, apps...) })
+	first := v.sources()
+	v.put(func(g *world.Workers) { g.UserData = v.render("--max-pods", "90") })
 	s.patient(6*time.Minute, "every server has the new user data", func() bool {
-		of := sources()
+		of := v.sources()
 		same := slices.ContainsFunc(slices.Collect(maps.Keys(of)), func(source string) bool { return first[source] > 0 })
-		return len(of) == 1 && !same && s.running("web") == pods
+		return len(of) == 1 && !same && s.wellOn(anywhere, apps...)
 	})
+	good := slices.Collect(maps.Keys(v.sources()))[0]
+	var crashes atomic.Bool
+	of := func(is bool) func(string) bool {
+		return func(node string) bool { return (v.sourceOf(node) == good) == is }
+	}
+	s.crashOn(func(node string) bool { return crashes.Load() && of(false)(node) })
+
+	second := cloud.PutImage(openstack.Image{Name: "ubuntu-next", MinDisk: 10, Properties: map[string]string{"os_distro": "ubuntu"}})
+	cloud.PutFlavor(openstack.Flavor{Name: "m1.next", VCPUs: 4, RAM: 16384, Disk: 40})
+	for _, bad := range []struct {
+		name, word string // what rollout back says
+		late       bool   // pods crash only when a server of it has proven itself
+		change     func(*world.Workers)
+	}{
+		{"user data", "user data: sha256:", false, func(g *world.Workers) { g.UserData = v.render("--max-pods", "80") }},
+		{"flavor", "flavor: m1.workers (now m1.next)", false, func(g *world.Workers) { g.InstanceType = "m1.next" }},
+		{"image", "image: " + openstack.ImageID + " (now " + second.ID + ")", true, func(g *world.Workers) { g.Image = second.Name }},
+	} {
+		was := v.now
+		crashes.Store(!bad.late)
+		v.put(bad.change)
+		if bad.late {
+			s.patient(5*time.Minute, "a second server has the new "+bad.name, func() bool { return v.sources()[good] == 1 && s.wellOn(anywhere, apps...) })
+			crashes.Store(true)
+		}
+		began := time.Now()
+		s.patient(4*time.Minute, "the rollout of the "+bad.name+" is halted", func() bool {
+			out, _ := s.command("rollout", "status", "workers")
+			return strings.Contains(out, "halted since") && strings.Contains(out, "CrashLoopBackOff after")
+		})
+		t.Logf("%s: halted after %s", bad.name, time.Since(began).Round(time.Second))
+		if !bad.late {
+			s.patient(2*time.Minute, "the apps are back on the old servers, none of which is cordoned, and the bad server is gone", func() bool {
+				return !s.cordoned() && s.wellOn(of(true), apps...) && len(v.sources()) == 1
+			})
+		}
+		out, code := s.command("rollout", "back", "workers")
+		if !strings.Contains(out, bad.word) || !strings.Contains(out, "groups.yaml") || code == 0 {
+			t.Errorf("%s: exit code %d: %s", bad.name, code, out)
+		}
+		t.Log(out)
+		if strings.Contains(out, "render --from FILE") {
+			was.UserData = v.anew(good)
+		}
+		v.put(func(g *world.Workers) { *g = was })
+		s.patient(5*time.Minute, "the way back from the "+bad.name, func() bool {
+			status, _ := s.command("rollout", "status", "workers", "--output", "json")
+			of := v.sources()
+			return len(of) == 1 && of[good] == len(apps) && !s.cordoned() && s.wellOn(anywhere, apps...) && !strings.Contains(status, decision.RolloutHalted)
+		})
+	}
+}
+
+type novaCloud interface {
+	world.Cloud
+	Servers() []openstack.Server
+	PutImage(openstack.Image) openstack.Image
+	PutFlavor(openstack.Flavor) openstack.Flavor
+}
+
+// novaRollout is a group in groups.yaml.
+type novaRollout struct {
+	*scene
+	cloud novaCloud
+	now   world.Workers
+}
+
+func (v *novaRollout) put(change func(*world.Workers)) {
+	v.t.Helper()
+	change(&v.now)
+	if _, err := v.w.PutWorkersIn(v.t.Context(), v.cloud, v.now); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+func (v *novaRollout) render(flags ...string) []byte {
+	v.t.Helper()
+	data, err := v.w.RenderUserData(v.t.Context(), v.binary, append(v.cloud.RenderFlags(), flags...)...)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return data
+}
+
+// anew does what rollout back says of user data, with that of a server of the source.
+func (v *novaRollout) anew(source string) []byte {
+	v.t.Helper()
+	servers := v.cloud.Servers()
+	at := slices.IndexFunc(servers, func(server openstack.Server) bool { return sourceOf(server) == source })
+	file := filepath.Join(v.w.Dir, "user-data.txt")
+	if err := os.WriteFile(file, servers[at].UserData, 0o600); err != nil {
+		v.t.Fatal(err)
+	}
+	out, code := v.command("userdata", "render", "--from", file, "--join-file", v.w.WorkerEnv())
+	if code != 0 {
+		v.t.Fatal(out)
+	}
+	return []byte(out)
+}
+
+func sourceOf(server openstack.Server) string {
+	return strings.Join([]string{server.Metadata["autoscaler-agent.source.user-data"], server.Flavor.Name, server.ImageID}, " ")
+}
+
+// sources counts the servers by what they were started from.
+func (v *novaRollout) sources() map[string]int {
+	out := map[string]int{}
+	for _, server := range v.cloud.Servers() {
+		out[sourceOf(server)]++
+	}
+	return out
+}
+
+// sourceOf is what a node's server was started from.
+func (v *novaRollout) sourceOf(node string) string {
+	n, err := v.client.CoreV1().Nodes().Get(v.t.Context(), node, metav1.GetOptions{ResourceVersion: "0"})
+	if err != nil {
+		return ""
+	}
+	for _, server := range v.cloud.Servers() {
+		if strings.HasSuffix(n.Spec.ProviderID, "/"+server.ID) {
+			return sourceOf(server)
+		}
+	}
+	return ""
 }
