@@ -1,6 +1,7 @@
 package disruption
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -41,92 +42,76 @@ func (r *Round) Hold(i int, why Reason) (rule, words string) {
 	return "", ""
 }
 
-// Full says why the budgets let no further node go for a reason; empty: they do. A node that counts as disrupted already is
-// no further one.
+// Full says why the budgets let no further node go for a reason; empty: they do. A node that counts as disrupted already is no further one.
 func (r *Round) Full(i int, reason string) string {
-	n := &r.Nodes[i]
-	list, all := r.budgets(n.Group, reason)
-	r.count()
-	g := &r.groups[n.Group]
-	gone, allGone := g.gone, r.gone
-	if r.down[i] == going || r.down[i] == away && reason != cluster.ReasonSick {
-		gone, allGone = gone-1, allGone-1
+	less := 0
+	if r.count(); r.down[i] == going || r.down[i] == away && reason != cluster.ReasonSick {
+		less = 1
 	}
-	if reason == cluster.ReasonSick { // a node that is away is no less there while another one is repaired
-		gone, allGone = gone-g.away, allGone-r.away
-	}
-	if words := r.full(list, reason, "group "+string(r.Groups[n.Group].ID), gone, g.size); words != "" {
-		return words
-	}
-	return r.full(all, reason, "the cluster", allGone, r.size)
+	words, _ := r.full(r.Nodes[i].Group, reason, less)
+	return words
 }
 
-// budgets are the list of a group and that of the cluster, as far as a reason is concerned.
-func (r *Round) budgets(g int, reason string) (group, all cluster.DisruptionBudgets) {
-	if own := r.Groups[g].Options.Budgets; own != nil && concerned(*own, reason) {
-		return *own, r.Policy.DisruptionBudgets
+// full asks the budgets of a group and of the cluster whether a node may go for a reason when so many less are gone; empty: it may. opens
+// is when lists that let none go are others.
+func (r *Round) full(g int, reason string, less int) (words string, opens time.Time) {
+	own, whole := r.Groups[g].Options.Budgets, r.all()
+	if own == nil || !concerned(*own, reason) {
+		own = &standard
 	}
-	return standard, r.Policy.DisruptionBudgets
+	for _, of := range []struct {
+		list  cluster.DisruptionBudgets
+		whose string
+		*nodeCounts
+	}{{*own, "group " + string(r.Groups[g].ID), &r.groups[g].nodeCounts}, {r.Policy.DisruptionBudgets, "the cluster", &whole}} {
+		gone := of.gone - less
+		if reason == cluster.ReasonSick { // a node that is away is no less there while another one is repaired
+			gone -= of.away
+		}
+		if why, next := r.fullOf(of.list, reason, of.whose, max(gone, 0), of.size); why != "" {
+			words, opens = cmp.Or(words, why), round.Later(opens, next)
+		}
+	}
+	return words, opens
 }
 
 func concerned(list cluster.DisruptionBudgets, reason string) bool {
-	for i := range list {
-		if list[i].Concerns(reason) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(b cluster.DisruptionBudget) bool { return b.Concerns(reason) })
 }
 
-// smallest is the budget of a list that counts now: of those that hold, the smallest. opens is when it
-// no longer holds or, where none does, when the next one holds; any tells that one concerns the reason.
-func (r *Round) smallest(list cluster.DisruptionBudgets, reason string, nodes int) (smallest *cluster.DisruptionBudget, opens time.Time, any bool, fault string) {
+// fullOf asks one list of budgets. Of those that hold now the smallest counts; where none holds, no node goes. opens is when the smallest no
+// longer holds or, where none does, when the next one holds.
+func (r *Round) fullOf(list cluster.DisruptionBudgets, reason, whose string, gone, nodes int) (words string, opens time.Time) {
+	var smallest *cluster.DisruptionBudget
 	var closes time.Time
 	for i := range list {
 		b := &list[i]
 		if !b.Concerns(reason) {
 			continue
 		}
-		any = true
 		switch w := r.open(b); {
 		case w.fault != "":
-			return nil, time.Time{}, true, w.fault
+			return fmt.Sprintf("a disruption budget of %s cannot be read: %s", whose, w.fault), time.Time{}
 		case w.open && (smallest == nil || b.Of(nodes) < smallest.Of(nodes)):
 			smallest, closes = b, w.next
 		case !w.next.IsZero() && (opens.IsZero() || w.next.Before(opens)):
 			opens = w.next
 		}
 	}
-	if smallest != nil {
-		opens = closes
-	}
-	return smallest, opens, any, ""
-}
-
-// full asks one list of budgets. Of those that hold now the smallest counts; where none holds, no node goes.
-func (r *Round) full(list cluster.DisruptionBudgets, reason, whose string, gone, nodes int) string {
-	smallest, opens, any, fault := r.smallest(list, reason, nodes)
 	switch {
-	case fault != "":
-		return fmt.Sprintf("a disruption budget of %s cannot be read: %s", whose, fault)
-	case !any:
-		return ""
+	case !concerned(list, reason):
+		return "", time.Time{}
 	case smallest == nil && opens.IsZero():
-		return fmt.Sprintf("no disruption budget of %s for %s nodes holds now, and none ever will", whose, reason)
+		return fmt.Sprintf("no disruption budget of %s for %s nodes holds now, and none ever will", whose, reason), opens
 	case smallest == nil:
-		return fmt.Sprintf("no disruption budget of %s for %s nodes holds now; the next one does at %s", whose, reason, round.Stamp(opens))
+		return fmt.Sprintf("no disruption budget of %s for %s nodes holds now; the next one does at %s", whose, reason, round.Stamp(opens)), opens
 	case gone >= smallest.Of(nodes):
-		return fmt.Sprintf("%d of %d nodes of %s are disrupted (on their way out, not Ready, or about to be replaced), and its budget is %s", gone, nodes, whose, smallest)
+		return fmt.Sprintf("%d of %d nodes of %s are disrupted (on their way out, not Ready, or about to be replaced), and its budget is %s", gone, nodes, whose, smallest), closes
 	}
-	return ""
+	return "", closes
 }
 
-// window is a time at which budgets hold, openness whether it is now and when that changes.
-type window struct {
-	cron, zone string
-	length     time.Duration
-}
-
+// openness tells whether a budget holds now, and when that changes.
 type openness struct {
 	open  bool
 	next  time.Time
@@ -138,8 +123,7 @@ func (r *Round) open(b *cluster.DisruptionBudget) openness {
 	if b.Cron == "" {
 		return openness{open: true}
 	}
-	key := window{b.Cron, b.Zone, b.For}
-	out, known := r.windows[key]
+	out, known := r.windows[b]
 	if known {
 		return out
 	}
@@ -149,7 +133,7 @@ func (r *Round) open(b *cluster.DisruptionBudget) openness {
 		out.open, out.next = s.At(r.Now)
 		r.WakeAt(out.next)
 	}
-	round.Set(&r.windows, key, out)
+	round.Set(&r.windows, b, out)
 	return out
 }
 
@@ -161,31 +145,47 @@ const (
 	going                       // it is on its way out, or goes in this round, or waits for a spare machine
 )
 
+// nodeCounts counts nodes of a group, or of all groups.
+type nodeCounts struct {
+	nodes int
+	size  int // without those that are there for a replacement alone; see sizeOf
+	gone  int // disrupted
+	away  int // of these, those that are not Ready, and that nobody removes
+	sick  int // now, for however short a time
+}
+
+// all are the nodes of all groups. It costs G.
+func (r *Round) all() (sum nodeCounts) {
+	for k := range r.groups {
+		t := &r.groups[k].nodeCounts
+		sum.nodes, sum.size, sum.gone, sum.away, sum.sick = sum.nodes+t.nodes, sum.size+t.size, sum.gone+t.gone, sum.away+t.away, sum.sick+t.sick
+	}
+	return sum
+}
+
 // count counts the nodes of the groups that are disrupted or sick, once a round. It costs N.
 func (r *Round) count() {
-	if r.counted {
+	if r.down != nil {
 		return
 	}
-	r.counted, r.down = true, make([]disruption, len(r.Nodes))
+	r.down = make([]disruption, len(r.Nodes))
 	for k := range r.groups {
 		g := &r.groups[k]
-		r.nodes += len(g.members)
+		g.nodes = len(g.members)
 		for _, i := range g.members {
 			n := &r.Nodes[i]
 			if r.sickNow(n) {
 				g.sick++
-				r.sick++
 			}
 			switch {
 			case n.State == round.StateOut && unready(n) && !n.Deleting && !n.Facts.ToBeDeleted && n.Instance.Phase == cluster.PhaseRunning && !r.toldToGo(n):
 				r.down[i] = away
-				g.gone, r.gone, g.away, r.away = g.gone+1, r.gone+1, g.away+1, r.away+1
+				g.gone, g.away = g.gone+1, g.away+1
 			case n.State == round.StateOut || n.State == round.StateMarked:
 				r.disrupt(i)
 			}
 		}
 		g.size = r.sizeOf(k)
-		r.size += g.size
 	}
 }
 
@@ -235,9 +235,9 @@ func (r *Round) disrupt(i int) {
 	g := &r.groups[r.Nodes[i].Group]
 	switch r.down[i] {
 	case 0:
-		g.gone, r.gone = g.gone+1, r.gone+1
+		g.gone++
 	case away:
-		g.away, r.away = g.away-1, r.away-1
+		g.away--
 	}
 	r.down[i] = going
 }

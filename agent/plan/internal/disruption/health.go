@@ -2,6 +2,7 @@ package disruption
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -198,11 +199,11 @@ func (r *Round) evidence(n *round.Node, pod *cluster.Pod, key string, p *program
 			return words
 		}
 	}
-	if t := pod.Troubles(); p.restarts >= loops && p.restarted > p.survived && r.restarted(pod, lately) {
-		return fmt.Sprintf("was started again %s, as most pods of its controller that have run for as long on machines of the source", times(t.Restarts))
+	if p.restarts >= loops && p.restarted > p.survived && r.restarted(pod, lately) {
+		return "was started again, as most pods of its controller that have run for as long on machines of the source"
 	}
 	if again := pod.Troubles().Restarts; again >= loops && r.unwell(n) {
-		return fmt.Sprintf("was started again %s, as most pods of the machine, of several controllers", times(again))
+		return fmt.Sprintf("was started again %d times, as most pods of the machine, of several controllers", again)
 	}
 	return ""
 }
@@ -225,13 +226,6 @@ func (r *Round) unwell(n *round.Node) bool {
 	return len(programs) > 1 && bad*2 > all
 }
 
-func times(n int32) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
-}
-
 // machine says what is wrong with a machine itself for long enough; empty: nothing is. strange tells a taint that only machines of
 // the source have.
 func (r *Round) machine(n *round.Node, strange func(cluster.Taint) bool) string {
@@ -239,23 +233,11 @@ func (r *Round) machine(n *round.Node, strange func(cluster.Taint) bool) string 
 	if n.Deleting || n.State == round.StateMarked || n.State == round.StateUpcoming || n.Instance.Phase != cluster.PhaseRunning {
 		return ""
 	}
-	if n.Ready != cluster.StatusTrue {
-		since := round.Later(n.Created, n.ReadySince)
-		if !r.Reached(since.Add(after)) {
-			return ""
-		}
-		if since.Sub(n.Created) < time.Minute {
-			return fmt.Sprintf("is not Ready %s after it joined", after)
-		}
-		return "is not Ready since " + round.Stamp(since)
-	}
-	for _, c := range r.Policy.RepairConditions {
-		if since := c.Since(n.Node); !since.IsZero() && r.Reached(since.Add(after)) {
-			return "has had the condition " + c.Type + " since " + round.Stamp(since)
-		}
+	if why := r.sickness(n, after); why != "" {
+		return "is " + why
 	}
 	for _, t := range n.Taints {
-		if !n.Unschedulable && t.Effect != "PreferNoSchedule" && !strings.HasPrefix(t.Key, "node.kubernetes.io/") && len(r.working(n)) == 0 && strange(t) && r.Reached(n.Created.Add(after)) {
+		if n.Ready == cluster.StatusTrue && !n.Unschedulable && t.Effect != "PreferNoSchedule" && !strings.HasPrefix(t.Key, "node.kubernetes.io/") && len(r.working(n)) == 0 && strange(t) && r.Reached(n.Created.Add(after)) {
 			return fmt.Sprintf("still has the taint %s %s after it joined, which no machine of another source has", t.Key, after)
 		}
 	}
@@ -297,12 +279,7 @@ func (r *Round) machines(x *rollout, g *round.Group, old []int) finding {
 			f.Missed, f.MissedAt = nil, time.Time{}
 		}
 	}
-	ids := make([]cluster.InstanceID, 0, len(missed))
-	for id := range missed {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(missed)) {
 		last = missed[id]
 		if !slices.Contains(f.Missed, id) {
 			f.Missed, f.MissedAt = append(slices.Clip(f.Missed), id), r.Now

@@ -19,14 +19,8 @@ type Round struct {
 
 	groups  []group  // by index of State.Groups
 	reasons []reason // by index of State.Nodes
-	counted bool     // see count
-	windows map[window]openness
-	down    []disruption // by index of State.Nodes
-	nodes   int          // of all groups
-	size    int          // as of a group
-	gone    int          // how many of them are disrupted
-	away    int          // as of a group
-	sick    int          // how many of them are sick now
+	windows map[*cluster.DisruptionBudget]openness
+	down    []disruption // by index of State.Nodes; see count
 }
 
 // group is a node group, as far as its nodes are replaced.
@@ -36,10 +30,7 @@ type group struct {
 	age, repair time.Duration
 	repairs     bool             // sick nodes of it are replaced: after that time, or by a condition with its own
 	members     []int            // its nodes, by index of State.Nodes; see look
-	gone        int              // how many of them are disrupted
-	away        int              // how many of these are not Ready, and nobody removes them
-	size        int              // how many nodes it has, without those that are there for a replacement alone; see sizeOf
-	sick        int              // how many of them are sick now
+	nodeCounts                   // of members; see count
 	fresh       map[uintptr]bool // by source: see Round.fresh
 	compared    bool
 	differences map[cluster.InstanceID][]cluster.Difference // see Round.Differences
@@ -126,7 +117,7 @@ func (r *Round) reason(n *round.Node) Reason {
 	}
 	if g.repairs {
 		if why := r.sickness(n, g.repair); why != "" {
-			return Reason{decision.RuleSick, cluster.ReasonSick, why}
+			return Reason{decision.RuleSick, cluster.ReasonSick, "it is " + why}
 		}
 	}
 	if n.State == round.StateUpcoming { // what it is when it has started is not known yet
@@ -175,30 +166,20 @@ func (r *Round) sickness(n *round.Node, all time.Duration) string {
 			r.WakeAt(due)
 			return ""
 		}
-		return fmt.Sprintf("it is sick: %s since %s", what, round.Stamp(since))
+		return fmt.Sprintf("sick: %s since %s", what, round.Stamp(since))
+	}
+	words, unwell := "", all
+	for _, c := range r.Policy.RepairConditions {
+		if since := c.Since(n.Node); c.Type == "Ready" && c.Status == n.Ready {
+			unwell = c.After
+		} else if c.Type != "Ready" && !since.IsZero() {
+			words = cmp.Or(words, overdue("condition "+c.Type, since, cmp.Or(c.After, all)))
+		}
 	}
 	if unready(n) {
-		since, after := n.ReadySince, all
-		if since.IsZero() {
-			since = r.Next.Unready[n.Name]
-		}
-		for _, c := range r.Policy.RepairConditions {
-			if c.Type == "Ready" && c.Status == n.Ready {
-				after = c.After
-			}
-		}
-		if why := overdue("not Ready", since, after); why != "" {
-			return why
-		}
+		words = cmp.Or(overdue("not Ready", cmp.Or(n.ReadySince, r.Next.Unready[n.Name]), unwell), words)
 	}
-	for _, c := range r.Policy.RepairConditions {
-		if since := c.Since(n.Node); c.Type != "Ready" && !since.IsZero() {
-			if why := overdue("condition "+c.Type, since, cmp.Or(c.After, all)); why != "" {
-				return why
-			}
-		}
-	}
-	return ""
+	return words
 }
 
 // unready tells a node that is not Ready, and not because it is starting.
@@ -225,9 +206,9 @@ func (r *Round) Breaker(i int) string {
 func (r *Round) breaker(g *round.Group, x *group) string {
 	r.count()
 	for _, of := range []struct {
-		sick, nodes int
-		what        string
-	}{{x.sick, len(x.members), "group " + string(g.ID)}, {r.sick, r.nodes, "the cluster"}} {
+		nodeCounts
+		what string
+	}{{x.nodeCounts, "group " + string(g.ID)}, {r.all(), "the cluster"}} {
 		if of.sick > 1 && of.sick*100 > r.Policy.RepairMaxSick*of.nodes {
 			return fmt.Sprintf("%d of %d nodes of %s are sick, more than %d%%: the cause is rather something that they share", of.sick, of.nodes, of.what, r.Policy.RepairMaxSick)
 		}

@@ -30,6 +30,7 @@ type rollout struct {
 	wait    finding              // a pod on a machine of the source that is in trouble
 	came    cluster.NodeName     // a machine of the source that is Ready
 	drained cluster.NodeName     // a node of the group that is being drained
+	going   bool                 // one of another source is
 	tried   map[string]bool      // the programs with pods on machines of the source; see Untried
 }
 
@@ -67,11 +68,9 @@ func (r *Round) keepHalts() {
 		g, is := r.ByID[id]
 		return is && r.groups[g].rollout != nil && r.groups[g].rollout.digest != ""
 	}
-	for _, list := range [][]decision.Halt{r.Memory.Halts, r.Policy.Halts} {
-		for _, h := range list {
-			if !judged(h.Group) && !slices.ContainsFunc(r.Next.Halts, func(x decision.Halt) bool { return x.Group == h.Group }) {
-				r.Next.Halts = append(r.Next.Halts, h)
-			}
+	for _, h := range slices.Concat(r.Memory.Halts, r.Policy.Halts) {
+		if !judged(h.Group) && !slices.ContainsFunc(r.Next.Halts, func(x decision.Halt) bool { return x.Group == h.Group }) {
+			r.Next.Halts = append(r.Next.Halts, h)
 		}
 	}
 	if r.Snapshot.Stale == "" {
@@ -125,11 +124,9 @@ func (r *Round) recall(x *rollout, g int) (old []int) {
 			x.facts, known = f, true
 		}
 	}
-	for _, list := range [][]decision.Halt{r.Policy.Halts, r.Memory.Halts} {
-		for _, h := range list {
-			if h.Group == id && h.Source == x.digest {
-				x.halt = h
-			}
+	for _, h := range slices.Concat(r.Policy.Halts, r.Memory.Halts) {
+		if h.Group == id && h.Source == x.digest {
+			x.halt = h
 		}
 	}
 	for _, i := range r.groups[g].members {
@@ -144,6 +141,7 @@ func (r *Round) recall(x *rollout, g int) (old []int) {
 			}
 		case len(n.Instance.Source) > 0:
 			if old = append(old, i); n.State == round.StateMarked {
+				x.going = true
 				r.noteWorked(&x.facts, n)
 			}
 		}

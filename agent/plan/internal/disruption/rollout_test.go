@@ -73,10 +73,10 @@ func TestTrial(t *testing.T) {
 		"it is not Ready, and was cordoned while it started": {func(w *world, x *cluster.Node) {
 			x.Created, x.Ready, x.Unschedulable = w.s.Now, cluster.StatusFalse, true
 		}, "node x, the first machine of the source, is not Ready"},
-		"it never was Ready": {func(w *world, x *cluster.Node) { x.Ready = cluster.StatusFalse }, "halted: node x, a machine of the source, is not Ready 15m0s after it joined"},
+		"it never was Ready": {func(w *world, x *cluster.Node) { x.Ready, x.ReadySince = cluster.StatusFalse, x.Created }, "halted: node x, a machine of the source, is sick: not Ready since 2026-01-05T07:00:00Z"},
 		"it is Ready no more": {func(w *world, x *cluster.Node) {
 			x.Ready, x.ReadySince = cluster.StatusUnknown, w.s.Now.Add(-20*time.Minute)
-		}, "halted: node x, a machine of the source, is not Ready since 2026-01-05T07:40:00Z"},
+		}, "halted: node x, a machine of the source, is sick: not Ready since 2026-01-05T07:40:00Z"},
 		"it is Ready no more, a blip": {func(w *world, x *cluster.Node) {
 			x.Ready, x.ReadySince = cluster.StatusUnknown, w.s.Now.Add(-14*time.Minute)
 		}, "node x, the first machine of the source, is not Ready"},
@@ -97,7 +97,7 @@ func TestTrial(t *testing.T) {
 		"a condition": {func(w *world, x *cluster.Node) {
 			w.p.RepairConditions = cluster.RepairConditions{{Type: "KernelDeadlock"}}
 			x.Conditions = map[string]time.Time{"KernelDeadlock": w.s.Now.Add(-15 * time.Minute)}
-		}, "halted: node x, a machine of the source, has had the condition KernelDeadlock since 2026-01-05T07:45:00Z"},
+		}, "halted: node x, a machine of the source, is sick: condition KernelDeadlock since 2026-01-05T07:45:00Z"},
 		"it is deleted":               {func(w *world, x *cluster.Node) { x.Deleting = true; w.crash(x) }, decision.RolloutTrial},
 		"its machine is stopped":      {func(w *world, x *cluster.Node) { w.g().Instances[3].Phase = cluster.PhaseStopped; w.crash(x) }, decision.RolloutTrial},
 		"it is drained":               {func(w *world, x *cluster.Node) { mark(x); w.crash(x) }, "node x is being drained, and no machine of source " + digest + " has proven itself yet"},
@@ -113,14 +113,14 @@ func TestTrial(t *testing.T) {
 		"an image cannot be pulled for now": {func(w *world, x *cluster.Node) { w.fails(x, "ImagePullBackOff", 4*time.Minute) }, "pod default/x-0 on node x, the first machine of the source, is not Ready yet"},
 		"a failure of another name":         {func(w *world, x *cluster.Node) { w.fails(x, "RunContainerError", 5*time.Minute) }, "halted: pod default/x-0 on node x, a machine of the source, waits in RunContainerError since 2026-01-05T07:55:00Z, and its siblings on other machines are well"},
 		"a pod ends and runs on": {func(w *world, x *cluster.Node) { w.well(w.s.Nodes[0]); w.restarts(x, 2, 10*time.Minute) },
-			"halted: pod default/x-0 on node x, a machine of the source, was started again 2 times, as most pods of its controller that have run for as long on machines of the source, and its siblings on other machines are well"},
+			"halted: pod default/x-0 on node x, a machine of the source, was started again, as most pods of its controller that have run for as long on machines of the source, and its siblings on other machines are well"},
 		"a pod ended once":           {func(w *world, x *cluster.Node) { w.well(w.s.Nodes[0]); w.restarts(x, 1, time.Minute) }, "pod default/x-0 on node x, a machine of the source, has not run on: it was started again after 2026-01-05T07:59:00Z"},
 		"a pod ended once, long ago": {func(w *world, x *cluster.Node) { w.well(w.s.Nodes[0]); w.restarts(x, 1, 30*time.Minute) }, decision.RolloutRolling},
 		"two pods ended once": {func(w *world, x *cluster.Node) {
 			w.well(w.s.Nodes[0])
 			w.restarts(x, 1, 30*time.Minute)
 			w.restarts(x, 1, 30*time.Minute)
-		}, "halted: pod default/x-0 on node x, a machine of the source, was started again once, as most pods of its controller that have run for as long on machines of the source, and its siblings on other machines are well"},
+		}, "halted: pod default/x-0 on node x, a machine of the source, was started again, as most pods of its controller that have run for as long on machines of the source, and its siblings on other machines are well"},
 		"two of five, and three run on": {func(w *world, x *cluster.Node) {
 			w.well(w.s.Nodes[0])
 			w.restarts(x, 1, 30*time.Minute)
@@ -137,9 +137,9 @@ func TestTrial(t *testing.T) {
 		"a proven source, and one machine is not Ready": {func(w *world, x *cluster.Node) { proven(w); x.Ready = cluster.StatusFalse }, decision.RolloutRolling},
 		"a proven source, and two are not": {func(w *world, x *cluster.Node) {
 			proven(w)
-			x.Ready = cluster.StatusFalse
-			w.join(w.g(), "y", time.Hour, "new").Ready = cluster.StatusFalse
-		}, "halted: node y, a machine of the source, is not Ready 15m0s after it joined; 2 in a row did not come"},
+			y := w.join(w.g(), "y", time.Hour, "new")
+			x.Ready, x.ReadySince, y.Ready, y.ReadySince = cluster.StatusFalse, x.Created, cluster.StatusFalse, y.Created
+		}, "halted: node y, a machine of the source, is sick: not Ready since 2026-01-05T07:00:00Z; 2 in a row did not come"},
 		"a proven source, and a pod of its has trouble": {func(w *world, x *cluster.Node) { proven(w); w.fails(x, "ErrImagePull", time.Minute) }, "pod default/x-0 on node x, a machine of the source, waits in ErrImagePull"},
 		"a pod crashed, and has ended":                  {func(w *world, x *cluster.Node) { w.crash(x).Finished = true }, decision.RolloutTrial},
 		"a pod crashes, and is deleted":                 {func(w *world, x *cluster.Node) { w.crash(x).Deleting = cluster.At(w.s.Now) }, decision.RolloutTrial},

@@ -51,21 +51,29 @@ func (r *Round) spareMachines(g int) (coming, come int, idle bool) {
 	return coming, come, idle
 }
 
-// StaysFor says for what a young machine without pods is kept, which is not idle for that; empty: for nothing.
+// StaysFor says for what a machine is kept that nothing needs now; empty: for nothing. A young one without pods is room for the node that goes
+// next. While nodes of its group are being drained for the present source, a machine of that source is kept whatever it holds: pods that
+// came to it from several nodes may use little of it, and another one would be bought in its place.
 func (r *Round) StaysFor(i int) string {
 	n := &r.Nodes[i]
 	if c := r.Next.Consolidation; c.UnderWay() && c.Group == r.Groups[n.Group].ID && r.young(n) && !c.Has(n.Name) {
 		return "it has come in place of " + nodeWords(c.Nodes)
 	}
-	if g := &r.groups[n.Group]; !g.replaces() || len(r.working(n)) > 0 || !r.young(n) || r.Halted(n.Group) != "" {
+	g := &r.groups[n.Group]
+	spare := g.replaces() && r.young(n) && len(r.working(n)) == 0
+	if x := g.rollout; !spare && (x == nil || !x.going || !r.fresh(n)) || r.Halted(n.Group) != "" {
 		return ""
 	}
 	if rule, _ := r.suspended(n.Group); rule != "" {
 		return ""
 	}
-	for _, k := range r.groups[n.Group].members {
+	what := "it has just come"
+	if !spare {
+		what = "nodes of its group are being drained for its source"
+	}
+	for _, k := range g.members {
 		if k != i && r.Reason(k).Rule != "" && r.Nodes[k].State != round.StateMarked && !r.GivenUp(r.Nodes[k].Name) {
-			return "it has just come, and node " + string(r.Nodes[k].Name) + " of its group is to be replaced"
+			return what + ", and node " + string(r.Nodes[k].Name) + " of its group is to be replaced"
 		}
 	}
 	return ""

@@ -146,6 +146,12 @@ func TestConsolidationGoesOn(t *testing.T) {
 
 // TestStaysFor: a machine that has just come is not idle while nodes of its group are to be replaced.
 func TestStaysFor(t *testing.T) {
+	started := func(w *world, now string, machines ...string) {
+		w.g().Template.Source = cluster.Spec{"image": now}
+		for i, image := range machines {
+			w.g().Instances[i].Source = cluster.Spec{"image": image}
+		}
+	}
 	const kept = "it has just come, and node w-000 of its group is to be replaced"
 	for name, c := range map[string]struct {
 		change func(*world)
@@ -161,9 +167,19 @@ func TestStaysFor(t *testing.T) {
 		"all are given up": {func(w *world) {
 			w.m.GivenUp = map[cluster.NodeName]time.Time{"w-000": w.s.Now, "w-001": w.s.Now, "w-002": w.s.Now}
 		}, ""},
-		"the rollout is paused":      {func(w *world) { w.p.Rollouts = paused }, ""},
-		"it came long ago":           {func(w *world) { w.s.Nodes[3].Created = w.s.Now.Add(-30 * time.Minute) }, ""},
-		"a pod is on it":             {func(w *world) { put(w.s.Nodes[3], w.s.Now) }, ""},
+		"the rollout is paused": {func(w *world) { w.p.Rollouts = paused }, ""},
+		"it came long ago":      {func(w *world) { w.s.Nodes[3].Created = w.s.Now.Add(-30 * time.Minute) }, ""},
+		"a pod is on it":        {func(w *world) { put(w.s.Nodes[3], w.s.Now) }, ""},
+		"a pod is on it, and a node is drained for its source": {func(w *world) {
+			put(w.s.Nodes[3], w.s.Now)
+			started(w, "new", "old", "old", "old", "new")
+			mark(w.s.Nodes[1])
+		}, "nodes of its group are being drained for its source, and node w-000 of its group is to be replaced"},
+		"and it is of another source": {func(w *world) {
+			put(w.s.Nodes[3], w.s.Now)
+			started(w, "new", "old", "old", "old", "old")
+			mark(w.s.Nodes[1])
+		}, ""},
 		"a consolidation ordered it": {func(w *world) { w.p.MaxNodeAge = 0; w.dear(time.Minute) }, "it has come in place of nodes w-000, w-001"},
 		"and it has pods":            {func(w *world) { w.p.MaxNodeAge = 0; w.dear(time.Minute); put(w.s.Nodes[3], w.s.Now) }, "it has come in place of nodes w-000, w-001"},
 		"or another one long before": {func(w *world) { w.p.MaxNodeAge = 0; w.dear(0); w.s.Nodes[3].Created = w.s.Now.Add(-30 * time.Minute) }, ""},

@@ -169,26 +169,14 @@ func (r *Round) unprovenWords(x *rollout) string {
 	return fmt.Sprintf("no machine of source %s has come yet", x.digest)
 }
 
-// closed says that no disruption budget lets a node of the group go now, for none of the reasons for which nodes are to be
-// replaced, or, where there is none, because it is drifted; empty: one does. It fills in when one does again.
-func (r *Round) closed(i int, out *decision.Rollout) string {
-	words := ""
+// closed says which disruption budget lets no node of the group go now, for none of the reasons for which nodes are to be
+// replaced, or, where there is none, because it is drifted; empty: they do. It fills in when one does again.
+func (r *Round) closed(i int, out *decision.Rollout) (words string) {
 	for _, reason := range cluster.Reasons {
 		if out.By[reason] == 0 && (len(out.By) > 0 || reason != cluster.ReasonDrifted) {
 			continue
 		}
-		group, all := r.budgets(i, reason)
-		var next time.Time
-		why := ""
-		for k, list := range []cluster.DisruptionBudgets{group, all} {
-			smallest, opens, any, fault := r.smallest(list, reason, []int{r.groups[i].size, r.size}[k])
-			switch {
-			case fault != "":
-				why = "a disruption budget cannot be read: " + fault
-			case any && (smallest == nil || smallest.Nodes == 0):
-				why, next = fmt.Sprintf("no disruption budget lets a node go now because it is %s", reason), round.Later(next, opens)
-			}
-		}
+		why, next := r.full(i, reason, len(r.Nodes))
 		if why == "" {
 			out.Next = time.Time{}
 			return ""

@@ -32,7 +32,8 @@ func twoReasons(budgets string) func(*world, *cluster.Node) {
 func TestTell(t *testing.T) {
 	digest := cluster.Spec{"image": "new"}.Digest()
 	paused := cluster.RolloutOrder{Paused: true, Since: time.Date(2026, 1, 4, 0, 0, 0, 0, time.UTC), Reason: "a freeze"}
-	const closed = "no disruption budget lets a node go now because it is drifted"
+	const drifted09 = "no disruption budget of group workers for drifted nodes holds now; the next one does at 2026-01-05T09:00:00Z"
+	const none = "0 of 4 nodes of group workers are disrupted (on their way out, not Ready, or about to be replaced), and its budget is 0"
 	for name, c := range map[string]struct {
 		change func(w *world, x *cluster.Node)
 		want   string
@@ -67,25 +68,25 @@ func TestTell(t *testing.T) {
 			x.Created = w.s.Now
 		}, "rolling  : , 0/4 map[expired:3] going 0"},
 		"an instance of no size":                {func(w *world, x *cluster.Node) { w.well(x); w.g().Instances[0].Member = false }, "rolling  : , 1/3 map[drifted:2] going 0"},
-		"a window":                              {func(w *world, x *cluster.Node) { w.budgets("1 at 0 9 * * * for 1h", "") }, "waiting D29 : " + closed + ", 1/4 map[drifted:3] going 0, next 2026-01-05T09:00:00Z"},
-		"a window of the cluster is later":      {func(w *world, x *cluster.Node) { w.budgets("1 at 0 9 * * * for 1h", "1 at 0 10 * * * for 1h") }, "waiting D29 : " + closed + ", 1/4 map[drifted:3] going 0, next 2026-01-05T10:00:00Z"},
-		"a closed window beside an open budget": {func(w *world, x *cluster.Node) { w.budgets("2; 3 at 0 22 * * * for 1h", "1 at 0 10 * * * for 1h") }, "waiting D29 : " + closed + ", 1/4 map[drifted:3] going 0, next 2026-01-05T10:00:00Z"},
-		"none for some hours":                   {func(w *world, x *cluster.Node) { w.budgets("2; 0 at 0 7 * * * for 3h", "") }, "waiting D29 : " + closed + ", 1/4 map[drifted:3] going 0, next 2026-01-05T10:00:00Z"},
+		"a window":                              {func(w *world, x *cluster.Node) { w.budgets("1 at 0 9 * * * for 1h", "") }, "waiting D29 : " + drifted09 + ", 1/4 map[drifted:3] going 0, next 2026-01-05T09:00:00Z"},
+		"a window of the cluster is later":      {func(w *world, x *cluster.Node) { w.budgets("1 at 0 9 * * * for 1h", "1 at 0 10 * * * for 1h") }, "waiting D29 : " + drifted09 + ", 1/4 map[drifted:3] going 0, next 2026-01-05T10:00:00Z"},
+		"a closed window beside an open budget": {func(w *world, x *cluster.Node) { w.budgets("2; 3 at 0 22 * * * for 1h", "1 at 0 10 * * * for 1h") }, "waiting D29 : no disruption budget of the cluster for drifted nodes holds now; the next one does at 2026-01-05T10:00:00Z, 1/4 map[drifted:3] going 0, next 2026-01-05T10:00:00Z"},
+		"none for some hours":                   {func(w *world, x *cluster.Node) { w.budgets("2; 0 at 0 7 * * * for 3h", "") }, "waiting D29 : " + none + " at 0 7 * * * for 3h0m0s, 1/4 map[drifted:3] going 0, next 2026-01-05T10:00:00Z"},
 		"some for some hours":                   {func(w *world, x *cluster.Node) { w.well(x); w.budgets("2; 1 at 0 7 * * * for 3h", "") }, "rolling  : , 1/4 map[drifted:3] going 0"},
-		"no node at all":                        {func(w *world, x *cluster.Node) { w.budgets("0", "") }, "waiting D29 : " + closed + ", 1/4 map[drifted:3] going 0"},
+		"no node at all":                        {func(w *world, x *cluster.Node) { w.budgets("0", "") }, "waiting D29 : " + none + ", 1/4 map[drifted:3] going 0"},
 		"for other reasons":                     {func(w *world, x *cluster.Node) { w.well(x); w.budgets("0 of expired", "0 of expired") }, "rolling  : , 1/4 map[drifted:3] going 0"},
 		"for the one reason": {func(w *world, x *cluster.Node) {
 			w.p.Drift, w.p.MaxNodeAge = false, time.Hour
 			w.well(x)
 			w.budgets("0 of expired; 1 of drifted", "")
-		}, "waiting D29 : no disruption budget lets a node go now because it is expired, 0/4 map[expired:4] going 0"},
+		}, "waiting D29 : " + none + " of expired, 0/4 map[expired:4] going 0"},
 		"for one of two reasons":               {twoReasons("0 of expired; 1 of drifted"), "rolling  : , 1/4 map[drifted:3 expired:1] going 0"},
-		"for two reasons, at two times":        {twoReasons("1 of expired at 0 9 * * * for 1h; 1 of drifted at 0 10 * * * for 1h"), "waiting D29 : no disruption budget lets a node go now because it is expired, 1/4 map[drifted:3 expired:1] going 0, next 2026-01-05T09:00:00Z"},
-		"the first of two reasons opens first": {twoReasons("1 of expired at 0 10 * * * for 1h; 1 of drifted at 0 9 * * * for 1h"), "waiting D29 : no disruption budget lets a node go now because it is expired, 1/4 map[drifted:3 expired:1] going 0, next 2026-01-05T09:00:00Z"},
-		"one of two reasons has no time":       {twoReasons("0 of expired; 1 of drifted at 0 9 * * * for 1h"), "waiting D29 : no disruption budget lets a node go now because it is expired, 1/4 map[drifted:3 expired:1] going 0, next 2026-01-05T09:00:00Z"},
+		"for two reasons, at two times":        {twoReasons("1 of expired at 0 9 * * * for 1h; 1 of drifted at 0 10 * * * for 1h"), "waiting D29 : no disruption budget of group workers for expired nodes holds now; the next one does at 2026-01-05T09:00:00Z, 1/4 map[drifted:3 expired:1] going 0, next 2026-01-05T09:00:00Z"},
+		"the first of two reasons opens first": {twoReasons("1 of expired at 0 10 * * * for 1h; 1 of drifted at 0 9 * * * for 1h"), "waiting D29 : no disruption budget of group workers for expired nodes holds now; the next one does at 2026-01-05T10:00:00Z, 1/4 map[drifted:3 expired:1] going 0, next 2026-01-05T09:00:00Z"},
+		"one of two reasons has no time":       {twoReasons("0 of expired; 1 of drifted at 0 9 * * * for 1h"), "waiting D29 : " + none + " of expired, 1/4 map[drifted:3 expired:1] going 0, next 2026-01-05T09:00:00Z"},
 		"a budget that cannot be read": {func(w *world, x *cluster.Node) {
 			w.g().Options.Budgets = &cluster.DisruptionBudgets{{Nodes: 1, Cron: "x"}}
-		}, `waiting D29 : a disruption budget cannot be read: "x" is no schedule: expected exactly 5 fields, found 1: [x]; write for example 0 22 * * mon-fri (minute, hour, day of the month, month, day of the week), 1/4 map[drifted:3] going 0`},
+		}, `waiting D29 : a disruption budget of group workers cannot be read: "x" is no schedule: expected exactly 5 fields, found 1: [x]; write for example 0 22 * * mon-fri (minute, hour, day of the month, month, day of the week), 1/4 map[drifted:3] going 0`},
 	} {
 		w := drifted(3)
 		w.p.ReplaceSettleTime = 2 * time.Minute

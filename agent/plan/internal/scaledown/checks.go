@@ -54,14 +54,14 @@ var ownChecks = []check{
 	{rule: decision.RuleHalted, keeps: func(w *Planner, c *Candidate) string {
 		return unasked(c, func() string { return w.Disruption.StaysForHalt(&w.Nodes[c.Node]) })
 	}},
-	{rule: decision.RuleInUse, keeps: func(w *Planner, c *Candidate) string {
-		return unasked(c, func() string { return w.Disruption.StaysFor(c.Node) })
-	}},
 	{rule: decision.RuleBusy, holds: "it is used little enough", keeps: func(w *Planner, c *Candidate) string {
 		if limit := w.Threshold(&w.Nodes[c.Node]); !c.Unready && c.util > limit && !c.asked() {
 			return w.cache.busyWords(c.util, limit)
 		}
 		return ""
+	}},
+	{rule: decision.RuleInUse, keeps: func(w *Planner, c *Candidate) string {
+		return unasked(c, func() string { return w.Disruption.StaysFor(c.Node) })
 	}},
 	{rule: decision.RuleCanary, keeps: func(w *Planner, c *Candidate) string {
 		return unasked(c, func() string { return w.Disruption.Unproven(&w.Nodes[c.Node]) })
