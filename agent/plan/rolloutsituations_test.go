@@ -16,12 +16,14 @@ import (
 type rolling struct {
 	*sim
 	cordons []time.Time // at which a node was cordoned because it is drifted
+	halts   []decision.Halt
 }
 
 func newRolling(t *testing.T) *rolling {
 	seed := drawn.Seed(t)
 	r := &rolling{sim: rolloutSim(t, seed)}
 	r.fleet.each = func(p decision.Plan) {
+		r.halts = append(r.halts, r.m.Halts...)
 		for _, a := range p.Actions {
 			if c, ok := a.(decision.Cordon); ok && c.Rule == decision.RuleDrifted {
 				r.cordons = append(r.cordons, r.s.Now)
@@ -247,6 +249,156 @@ var situations = map[string]func(*rolling){
 		r.ends("b")
 		r.size(20, 22)
 	},
+	"an image is pulled for twelve minutes": func(r *rolling) {
+		r.fleet.ready = 12 * time.Minute
+		r.fleet.began = false
+		r.ends("b")
+		r.size(20, 22)
+		r.neverHalted()
+	},
+	"machines are Ready, and after three minutes no more": func(r *rolling) {
+		r.fleet.began = false
+		r.silentAfter("b", 3*time.Minute, 0)
+		r.play(3*time.Hour, func() bool { return false })
+		if r.sources()["a"] != 20 || len(r.held(decision.RuleHalted)) == 0 || r.cordoned() > 0 {
+			r.t.Errorf("%v, %d cordoned, halted %v", r.sources(), r.cordoned(), r.held(decision.RuleHalted))
+		}
+	},
+	"each machine is not Ready from its third minute to its eighth": func(r *rolling) {
+		r.fleet.began = false
+		r.silentAfter("b", 3*time.Minute, 5*time.Minute)
+		r.ends("b")
+		r.size(20, 22)
+		r.neverHalted()
+	},
+	"another source while the first machine is on trial": func(r *rolling) {
+		r.play(time.Hour, func() bool { return r.sources()["b"] > 0 })
+		r.start("c")
+		r.ends("c")
+		r.size(20, 22)
+		r.neverHalted()
+	},
+	"every deployment goes to zero": func(r *rolling) {
+		r.half()
+		started := r.started["b"]
+		r.fleet.began = false
+		for class := range 20 {
+			r.replicas[class] = 0
+		}
+		r.play(3*time.Hour, func() bool { return false })
+		if left := len(r.s.Groups[0].Instances); left > 0 || r.started["b"] > started+1 {
+			r.t.Errorf("%d machines are left, %d were started after it", left, r.started["b"]-started)
+		}
+		r.neverHalted()
+	},
+	"the first machine is interrupted while it is on trial": func(r *rolling) {
+		for range 2 {
+			r.play(2*time.Hour, func() bool { return r.podsOn("b") > 0 })
+			r.fleet.began = false // its pods end with it
+			for i := range r.s.Groups[0].Instances {
+				if in := &r.s.Groups[0].Instances[i]; in.Source["image"] == "b" && in.Interruption == nil {
+					in.Phase, in.Interruption = cluster.PhaseDeleting, &cluster.Interruption{Why: "notice", By: r.s.Now.Add(2 * time.Minute)}
+				}
+			}
+			r.play(10*time.Minute, func() bool { return false })
+		}
+		r.ends("b")
+		r.size(20, 22)
+		r.neverHalted()
+	},
+	"two groups at once, and the one's pods crash": func(r *rolling) {
+		bad := workers("other", 2000, 4, 40)
+		bad.Template.Source = cluster.Spec{"image": "a"}
+		bad.Min, bad.Target = 6, 6
+		r.start("a")
+		r.s.Groups = append(r.s.Groups, bad)
+		r.fleet.began = false
+		for class := range 10 {
+			r.replicas[class] = 16
+		}
+		r.play(2*time.Hour, func() bool { return false })
+		r.start("b")
+		r.s.Groups[1].Template.Source = cluster.Spec{"image": "crashes"}
+		old := len(r.s.Groups[1].Instances)
+		r.play(40*time.Hour, func() bool { return r.sources()["a"] == 0 })
+		held := strings.Join(r.held(decision.RuleHalted), "\n")
+		of := map[string]int{}
+		for _, in := range r.s.Groups[1].Instances {
+			of[in.Source["image"]]++
+		}
+		if r.sources()["a"] > 0 || !strings.Contains(held, "group other") || strings.Contains(held, "group workers [D31] the rollout") || of["a"] < old-1 {
+			r.t.Errorf("the good group %v, the other %v of %d; halted: %s", r.sources(), of, old, held)
+		}
+	},
+	"a StatefulSet of one replica, of which its budget wants one": func(r *rolling) {
+		class := r.deployment(1, cluster.Resources{MilliCPU: 100, Memory: 64 << 20})
+		r.fleet.began, r.fleet.closed = false, map[int]bool{class: true}
+		r.play(40*time.Hour, func() bool { return r.sources()["a"] == 1 })
+		r.play(time.Hour, func() bool { return false })
+		held := strings.Join(r.held(decision.RuleBlocked), "\n")
+		if r.sources()["a"] != 1 || !strings.Contains(held, "PodDisruptionBudget default/pdb-20 allows no disruption") {
+			r.t.Errorf("%v, held: %s", r.sources(), held)
+		}
+		r.neverHalted()
+		r.fleet.closed = nil
+		r.ends("b")
+	},
+}
+
+// silentAfter lets each kubelet of a source say nothing from so long after it was Ready, for a time; 0: for ever.
+func (r *rolling) silentAfter(image string, after, lasts time.Duration) {
+	look := r.fleet.each
+	began := map[cluster.NodeName]time.Time{}
+	r.fleet.silent, r.p.ReplaceSettleTime = map[cluster.NodeName]time.Time{}, 15*time.Minute
+	r.fleet.each = func(p decision.Plan) {
+		look(p)
+		of := r.imageOf()
+		for _, n := range r.s.Nodes {
+			at, was := began[n.Name]
+			switch {
+			case of[n.Name] == image && !was && n.Ready == cluster.StatusTrue && r.s.Now.Sub(n.ReadySince) >= after:
+				began[n.Name], r.fleet.silent[n.Name] = r.s.Now, r.s.Now
+			case was && lasts > 0 && n.Ready != cluster.StatusTrue && r.s.Now.Sub(at) >= lasts:
+				delete(r.fleet.silent, n.Name)
+				n.Ready, n.ReadySince = cluster.StatusTrue, r.s.Now
+			}
+		}
+	}
+}
+
+// imageOf are the images of the nodes of the first group.
+func (r *rolling) imageOf() map[cluster.NodeName]string {
+	out := map[cluster.NodeName]string{}
+	for _, in := range r.s.Groups[0].Instances {
+		out[cluster.NodeName("node-"+in.ID[len(in.ID)-4:])] = in.Source["image"]
+	}
+	return out
+}
+
+func (r *rolling) podsOn(image string) (n int) {
+	of := r.imageOf()
+	for i := range r.s.Pods {
+		if of[r.s.Pods[i].Node] == image {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *rolling) cordoned() (n int) {
+	for _, x := range r.s.Nodes {
+		if x.Unschedulable || len(x.Taints) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *rolling) neverHalted() {
+	r.t.Helper()
+	if len(r.halts) > 0 {
+		r.t.Errorf("halted: %v (seed %d)", r.halts, r.seed)
+	}
 }
 
 // window lets nodes go between half past one and half past three by the clocks of Berlin, and compares with the hours of UTC.
