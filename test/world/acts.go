@@ -186,7 +186,8 @@ func (j *judge) hasRight(a *Agent, what string) {
 // waits notes the pods that wait for a machine; the scheduler's model tells it.
 func (j *judge) waits(queue []*corev1.Pod) {
 	now := time.Now()
-	var left []float64 // cores of machines, first fit
+	j.peak = append(j.peak, need{now, j.world.needs()}) // which may be over before the next look
+	var left []float64                                  // cores of machines, first fit
 	pods := slices.Clone(queue)
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
 		x, _ := requests(a)

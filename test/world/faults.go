@@ -429,7 +429,6 @@ func (f *fleet) sicken(m *machine, d time.Duration) {
 		f.mu.Unlock()
 		f.report(m)
 		f.beat(m)
-		f.world.models.kick("kubelets")
 	})
 }
 

@@ -279,6 +279,7 @@ func (f *fleet) report(m *machine) {
 		}
 	}
 	_ = w.API.Update("/nodes", next, "status")
+	w.models.kick("kubelets") // what was asked of it while it was silent
 }
 
 // nodeOf is the Node as the machine's kubelet reports it.
