@@ -17,9 +17,8 @@ type Mover interface {
 	// Fit tells whether the pods of some nodes have room on the others and on so many machines of a group, and which nodes
 	// get some of them that would go otherwise, because nothing needs them. It costs looks.
 	Fit(from []int, to *round.Group, machines int) (idle []int, ok bool)
-	// Certain tells whether they find this room wherever kube-scheduler puts each of them: on nodes of which idle stay, and on
-	// these machines. It costs looks.
-	Certain(from, idle []int, to *round.Group, machines int) bool
+	// Drawn tells whether they also have it where kube-scheduler's scores put each of them. It costs looks.
+	Drawn(from []int, to *round.Group, machines int) bool
 	// Look counts looks, and tells whether any are left. Else nothing is asked any more.
 	Look(n int) bool
 	// Settled tells that no node goes now, and that scale-down did not fail a short time ago.
@@ -39,7 +38,6 @@ type Search struct {
 	mover      Mover
 
 	list           []int   // see replaceable
-	idle           []int   // see unneeded
 	perPod, perRun float64 // see meanPod
 }
 
@@ -76,7 +74,6 @@ func (w *Search) Decide() {
 		return
 	}
 	w.perPod, w.perRun = w.meanPod()
-	w.idle = w.unneeded()
 	next := *w.look(s)
 	if next.Looked = w.Now; len(next.Nodes) == 0 {
 		w.Next.Consolidation = &next // so that the next rounds do not look again at once

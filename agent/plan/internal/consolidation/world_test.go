@@ -19,21 +19,20 @@ type world struct {
 	p decision.Policy
 	m decision.Memory
 
-	kept      map[string]bool     // nodes that may not go
-	moved     map[string]int      // pods that would be evicted; else 1
-	noRoom    map[string]bool     // sets of nodes, and machines: see set
-	idle      map[string][]string // nodes that stay for the pods of a set
-	uncertain map[string]bool     // sets, with the nodes that stay
-	looks     int                 // that are left
-	busy      bool                // not settled
-	fits      []string            // what Fit was asked
-	certain   []string            // what Certain was asked
+	kept     map[string]bool     // nodes that may not go
+	moved    map[string]int      // pods that would be evicted; else 1
+	noRoom   map[string]bool     // sets of nodes, and machines: see set
+	idle     map[string][]string // nodes that stay for the pods of a set
+	stranded map[string]bool     // sets of which a draw leaves a pod
+	looks    int                 // that are left
+	busy     bool                // not settled
+	fits     []string            // what Fit was asked
 
 	*Search
 }
 
 func newWorld() *world {
-	w := &world{looks: 1000, kept: map[string]bool{}, moved: map[string]int{}, noRoom: map[string]bool{}, idle: map[string][]string{}, uncertain: map[string]bool{}}
+	w := &world{looks: 1000, kept: map[string]bool{}, moved: map[string]int{}, noRoom: map[string]bool{}, idle: map[string][]string{}, stranded: map[string]bool{}}
 	w.p = decision.Policy{ScaleDown: true, Consolidate: decision.ConsolidatePriced, ConsolidateAfter: 5 * time.Minute, FreshFor: time.Minute,
 		MaxNodeProvisionTime: 15 * time.Minute, MaxNodeStartupTime: 15 * time.Minute, OKTotalUnready: 1, MaxTotalUnreadyPercent: 45}
 	w.s.Now = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)
@@ -65,7 +64,7 @@ func (w *world) begin() *world {
 	d := disruption.New(r)
 	d.Judge()
 	w.Search = New(r, d, mover{w})
-	w.fits, w.certain = nil, nil
+	w.fits = nil
 	return w
 }
 
@@ -122,13 +121,8 @@ func (m mover) Fit(from []int, to *round.Group, machines int) (idle []int, ok bo
 	return idle, !m.w.noRoom[set]
 }
 
-func (m mover) Certain(from, idle []int, to *round.Group, machines int) bool {
-	set := m.w.set(from, to, machines)
-	if len(idle) > 0 {
-		set += " with " + m.w.names(idle)
-	}
-	m.w.certain = append(m.w.certain, set)
-	return !m.w.uncertain[set]
+func (m mover) Drawn(from []int, to *round.Group, machines int) bool {
+	return !m.w.stranded[m.w.set(from, to, machines)]
 }
 
 func (m mover) Look(n int) bool { m.w.looks -= n + 1; return m.w.looks >= 0 }

@@ -1,7 +1,6 @@
 package consolidation
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -55,10 +54,11 @@ func above(rank, most float64) bool {
 	return rank > most+1e-9*math.Abs(most) || rank > most && math.IsInf(most, -1)
 }
 
-// worth is the rank of a replacement whose pods have room for certain, and that is allowed. One that is not above most is not asked about.
+// worth is the rank of a replacement whose pods have room, and that is allowed. One that is not above most is not asked about. Nodes that would
+// go otherwise, and stay for these pods, cost as much as new machines.
 func (w *Search) worth(r *replacement, most float64) float64 {
 	if above(w.rank(r, nil), most) && w.allowed(r) {
-		if stay, ok := w.room(r, most); ok {
+		if stay, ok := w.mover.Fit(r.from, r.to, r.machines); ok && above(w.rank(r, stay), most) && w.mover.Drawn(r.from, r.to, r.machines) {
 			return w.rank(r, stay)
 		}
 	}
@@ -68,28 +68,6 @@ func (w *Search) worth(r *replacement, most float64) float64 {
 // allowed tells whether limits and the spot market let a replacement be done.
 func (w *Search) allowed(r *replacement) bool {
 	return !w.belowMinimum(r) && (r.to == nil || !w.spotForSpot(r.from, r.to) && growth.Count(w.State, r.to, r.machines) >= r.machines)
-}
-
-// room tells whether the pods of a replacement have room for certain; stay are nodes that would go otherwise, which
-// costs as much as new machines. More of them stay as long as that makes it certain and the rank above most.
-func (w *Search) room(r *replacement, most float64) (stay []int, ok bool) {
-	better := func(stay []int) bool { return above(w.rank(r, stay), most) }
-	if stay, ok = w.mover.Fit(r.from, r.to, r.machines); !ok {
-		return nil, false
-	}
-	for more := w.idle; better(stay); more = more[1:] {
-		if w.mover.Certain(r.from, stay, r.to, r.machines) {
-			return stay, true
-		}
-		for len(more) > 0 && (slices.Contains(stay, more[0]) || !better(append(slices.Clip(stay), more[0]))) {
-			more = more[1:]
-		}
-		if r.machines > 0 || len(more) == 0 || len(stay) == mostMachines {
-			break
-		}
-		stay = append(slices.Clip(stay), more[0])
-	}
-	return nil, false
 }
 
 // known is a saving that was thought of before, as it is now; false: it cannot be.
@@ -109,20 +87,6 @@ func (w *Search) known(s *decision.Consolidation) (r replacement, ok bool) {
 		r.to = &w.Groups[g]
 	}
 	return r, len(r.from) > 0
-}
-
-// unneeded are the nodes that go otherwise, those of the least price first. One may be a machine that came for a saving which the agent
-// forgot in a restart. It costs N log N.
-func (w *Search) unneeded() (out []int) {
-	for i := range w.Nodes {
-		if n := &w.Nodes[i]; n.Removing && n.State == round.StateReady && n.Group >= 0 {
-			out = append(out, i)
-		}
-	}
-	slices.SortFunc(out, func(a, b int) int {
-		return cmp.Or(cmp.Compare(w.Groups[w.Nodes[a].Group].Price, w.Groups[w.Nodes[b].Group].Price), cmp.Compare(a, b))
-	})
-	return out
 }
 
 // belowMinimum tells whether a group would have fewer machines than its minimum.

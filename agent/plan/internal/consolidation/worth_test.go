@@ -7,7 +7,6 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
-	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
 // TestWorth: what a replacement saves beside what moving its pods counts for, and which questions about room that costs.
@@ -23,46 +22,46 @@ func TestWorth(t *testing.T) {
 		what   string // nodes, machines
 		most   float64
 		want   float64
-		asked  string // Fit and Certain, by commas
+		asked  string // Fit
 	}{
-		{"room elsewhere", func(*world) {}, "b1", 0, 4, "b1,b1"},
-		{"a machine", func(*world) {}, "b1 by 1 of small", 0, 3, "b1 by 1 of small,b1 by 1 of small"},
-		{"two machines for two nodes", func(*world) {}, "b1 b2 by 2 of small", 0, 6, "b1 b2 by 2 of small,b1 b2 by 2 of small"},
+		{"room elsewhere", func(*world) {}, "b1", 0, 4, "b1"},
+		{"a machine", func(*world) {}, "b1 by 1 of small", 0, 3, "b1 by 1 of small"},
+		{"two machines for two nodes", func(*world) {}, "b1 b2 by 2 of small", 0, 6, "b1 b2 by 2 of small"},
 		{"no room", func(w *world) { w.noRoom["b1"] = true }, "b1", 0, 0, "b1"},
-		{"room that is not certain", func(w *world) { w.uncertain["b1"] = true }, "b1", 0, 0, "b1,b1"},
+		{"a pod is left where scores put them", func(w *world) { w.stranded["b1"] = true }, "b1", 0, 0, "b1"},
 		{"a node that is gone", func(*world) {}, "gone", 0, 0, ""},
 		{"a node that may not go", func(w *world) { w.kept["s1"] = true }, "s1", 0, 0, ""},
 		{"a group that is gone", func(*world) {}, "b1 by 1 of gone", 0, 0, ""},
 		{"a group that is gone, and the first is cheaper", func(w *world) { w.s.Groups[0].Price = 0.5 }, "s1 by 1 of gone", 0, 0, ""},
 		{"the same price", func(*world) {}, "s1 by 1 of small", 0, 0, ""},
 		{"dearer", func(*world) {}, "s1 by 1 of big", 0, 0, ""},
-		{"just enough", func(w *world) { w.p.ConsolidateSaving = 0.75 }, "b1 by 1 of small", 0, 3, "b1 by 1 of small,b1 by 1 of small"},
+		{"just enough", func(w *world) { w.p.ConsolidateSaving = 0.75 }, "b1 by 1 of small", 0, 3, "b1 by 1 of small"},
 		{"too little a share", func(w *world) { w.p.ConsolidateSaving = 0.8 }, "b1 by 1 of small", 0, 0, ""},
-		{"pods count", func(w *world) { w.p.ConsolidatePodCost, w.moved["b1"] = 0.5, 2 }, "b1", 0, 2, "b1,b1"}, // the cluster costs 10 with 5 pods
+		{"pods count", func(w *world) { w.p.ConsolidatePodCost, w.moved["b1"] = 0.5, 2 }, "b1", 0, 2, "b1"}, // the cluster costs 10 with 5 pods
 		{"pods count for as much", func(w *world) { w.p.ConsolidatePodCost, w.moved["b1"] = 1, 2 }, "b1", 0, 0, ""},
-		{"pods count for more", func(w *world) { w.p.ConsolidatePodCost, w.moved["b1"] = 2, 2 }, "b1", never, -2, "b1,b1"}, // it pays in two hours
+		{"pods count for more", func(w *world) { w.p.ConsolidatePodCost, w.moved["b1"] = 2, 2 }, "b1", never, -2, "b1"}, // it pays in two hours
 		{"pods count for too much", func(w *world) { w.p.ConsolidatePodCost, w.moved["b1"] = 12, 2 }, "b1", never, 0, ""},
 		{"no more than the best", func(*world) {}, "b1", 4, 0, ""},
 		{"no more than the best, but for what sums lose", func(*world) {}, "b1", 4 / (1 + 1e-9), 0, ""},
-		{"more than the best", func(*world) {}, "b1", 3.9, 4, "b1,b1"},
+		{"more than the best", func(*world) {}, "b1", 3.9, 4, "b1"},
 		{"below the minimum", func(w *world) { w.s.Groups[0].Min = 2 }, "b1", 0, 0, ""},
-		{"at the minimum", func(w *world) { w.s.Groups[0].Min = 1 }, "b1", 0, 4, "b1,b1"},
-		{"fewer of the same group", func(w *world) { w.s.Groups[0].Min = 1 }, "b1 b2 by 1 of big", 0, 4, "b1 b2 by 1 of big,b1 b2 by 1 of big"},
+		{"at the minimum", func(w *world) { w.s.Groups[0].Min = 1 }, "b1", 0, 4, "b1"},
+		{"fewer of the same group", func(w *world) { w.s.Groups[0].Min = 1 }, "b1 b2 by 1 of big", 0, 4, "b1 b2 by 1 of big"},
 		{"another group at its minimum", func(w *world) { w.s.Groups[0].Min = 1 }, "b1 b2 by 1 of small", 0, 0, ""},
 		{"the group may not grow", func(w *world) { w.s.Groups[1].Max = 2 }, "b1 by 1 of small", 0, 0, ""},
 		{"the group may grow by one", func(w *world) { w.s.Groups[1].Max = 3 }, "b1 b2 by 2 of small", 0, 0, ""},
-		{"the group may grow by two", func(w *world) { w.s.Groups[1].Max = 4 }, "b1 b2 by 2 of small", 0, 6, "b1 b2 by 2 of small,b1 b2 by 2 of small"},
+		{"the group may grow by two", func(w *world) { w.s.Groups[1].Max = 4 }, "b1 b2 by 2 of small", 0, 6, "b1 b2 by 2 of small"},
 		{"spot for spot", func(w *world) { w.s.Groups[0].SpotTypes, w.s.Groups[1].SpotTypes = 20, 14 }, "b1 by 1 of small", 0, 0, ""},
-		{"spot for spot of many types", func(w *world) { w.s.Groups[0].SpotTypes, w.s.Groups[1].SpotTypes = 20, 15 }, "b1 by 1 of small", 0, 3, "b1 by 1 of small,b1 by 1 of small"},
-		{"spot for on-demand", func(w *world) { w.s.Groups[1].SpotTypes = 1 }, "b1 by 1 of small", 0, 3, "b1 by 1 of small,b1 by 1 of small"},
-		{"on-demand for spot", func(w *world) { w.s.Groups[0].SpotTypes = 1 }, "b1 by 1 of small", 0, 3, "b1 by 1 of small,b1 by 1 of small"},
-		{"a node stays for it", func(w *world) { w.idle["b1"] = []string{"s1"} }, "b1", 0, 3, "b1,b1 with s1"},
+		{"spot for spot of many types", func(w *world) { w.s.Groups[0].SpotTypes, w.s.Groups[1].SpotTypes = 20, 15 }, "b1 by 1 of small", 0, 3, "b1 by 1 of small"},
+		{"spot for on-demand", func(w *world) { w.s.Groups[1].SpotTypes = 1 }, "b1 by 1 of small", 0, 3, "b1 by 1 of small"},
+		{"on-demand for spot", func(w *world) { w.s.Groups[0].SpotTypes = 1 }, "b1 by 1 of small", 0, 3, "b1 by 1 of small"},
+		{"a node stays for it", func(w *world) { w.idle["b1"] = []string{"s1"} }, "b1", 0, 3, "b1"},
 		{"a node of the same price stays for it", func(w *world) { w.idle["b1"] = []string{"b2"} }, "b1", 0, 0, "b1"},
 		{"no price to compare", func(w *world) { w.s.Groups[1].Price = 0 }, "b1 by 1 of small", 0, 0, ""},
 		{"no price, and another group", unpriced, "b1 b2 by 1 of small", 0, 0, ""},
-		{"no price, and the same group", unpriced, "b1 b2 by 1 of big", 0, 1, "b1 b2 by 1 of big,b1 b2 by 1 of big"},
-		{"no price, and room elsewhere", unpriced, "b1 b2", 0, 2, "b1 b2,b1 b2"},
-		{"no price of some, and room elsewhere", func(w *world) { always(w); w.s.Groups[0].Price = 0 }, "b1 s1", 0, 2, "b1 s1,b1 s1"},
+		{"no price, and the same group", unpriced, "b1 b2 by 1 of big", 0, 1, "b1 b2 by 1 of big"},
+		{"no price, and room elsewhere", unpriced, "b1 b2", 0, 2, "b1 b2"},
+		{"no price of some, and room elsewhere", func(w *world) { always(w); w.s.Groups[0].Price = 0 }, "b1 s1", 0, 2, "b1 s1"},
 		{"no price of some, and another group", func(w *world) {
 			always(w)
 			w.s.Groups[0].Price = 0
@@ -80,8 +79,8 @@ func TestWorth(t *testing.T) {
 			w.s.Nodes = nil
 			w.group("small", 0, "s1", "s2", "s3")
 			w.idle["s1 s2"] = []string{"s3"}
-		}, "s1 s2", 0, 1, "s1 s2,s1 s2 with s3"},
-		{"no price: machines by pods", func(w *world) { unpriced(w); w.p.ConsolidatePodCost = 0.5 }, "b1 b2", 0, 1, "b1 b2,b1 b2"},
+		}, "s1 s2", 0, 1, "s1 s2"},
+		{"no price: machines by pods", func(w *world) { unpriced(w); w.p.ConsolidatePodCost = 0.5 }, "b1 b2", 0, 1, "b1 b2"},
 	} {
 		w := fourNodes()
 		c.change(w)
@@ -89,7 +88,7 @@ func TestWorth(t *testing.T) {
 		w.list = w.replaceable()
 		w.perPod, w.perRun = w.meanPod()
 		got := w.worthOf(c.what, c.most)
-		asked := strings.Join(append(w.fits, w.certain...), ",")
+		asked := strings.Join(w.fits, ",")
 		if got != c.want || asked != c.asked {
 			t.Errorf("%s: worth %v, want %v; asked %s, want %s", c.name, got, c.want, asked, c.asked)
 		}
@@ -122,47 +121,6 @@ func saving(words string) (s decision.Consolidation) {
 	return s
 }
 
-// TestWorthWithUnneeded: nodes that nothing needs stay, the cheapest first, until the pods have room for certain, and as long as that
-// saves something.
-func TestWorthWithUnneeded(t *testing.T) {
-	for _, c := range []struct {
-		name, what string
-		change     func(*world)
-		want       float64
-		certain    string
-	}{
-		{"no other is needed", "b1", func(*world) {}, 4, "b1"},
-		{"one is", "b1", func(w *world) { w.uncertain["b1"] = true }, 3, "b1,b1 with s1"},
-		{"two are", "b1", func(w *world) { w.uncertain["b1"], w.uncertain["b1 with s1"] = true, true }, 2, "b1,b1 with s1,b1 with s1 s2"},
-		{"all of them save nothing", "b1", func(w *world) {
-			w.uncertain["b1"], w.uncertain["b1 with s1"], w.uncertain["b1 with s1 s2"] = true, true, true
-		}, 0, "b1,b1 with s1,b1 with s1 s2"},
-		{"too little a share is left", "b1", func(w *world) { w.uncertain["b1"], w.p.ConsolidateSaving = true, 0.8 }, 0, "b1"},
-		{"one stays for it already", "b1", func(w *world) { w.uncertain["b1 with s1"], w.idle["b1"] = true, []string{"s1"} }, 2, "b1 with s1,b1 with s1 s2"},
-		{"a machine comes", "b1 by 1 of small", func(w *world) { w.uncertain["b1 by 1 of small"] = true }, 0, "b1 by 1 of small"},
-		{"one without a price cannot be compared", "b1", func(w *world) { w.uncertain["b1"] = true; w.group("tiny", 0, "t1") }, 3, "b1,b1 with s1"},
-		{"four may stay", "b1", func(w *world) {
-			w.group("tiny", 0.125, "t1", "t2", "t3", "t4", "t5")
-			for _, stay := range []string{"b1", "b1 with t1", "b1 with t1 t2", "b1 with t1 t2 t3", "b1 with t1 t2 t3 t4"} {
-				w.uncertain[stay] = true
-			}
-		}, 0, "b1,b1 with t1,b1 with t1 t2,b1 with t1 t2 t3,b1 with t1 t2 t3 t4"},
-		{"not started", "b1", func(w *world) { w.uncertain["b1"], w.s.Nodes[2].Ready = true, cluster.StatusFalse }, 3, "b1,b1 with s2"},
-	} {
-		w := fourNodes()
-		c.change(w)
-		w.begin()
-		w.list = w.replaceable()
-		for i := range w.Nodes {
-			w.Nodes[i].Removing = w.Nodes[i].Name != "b1"
-		}
-		w.Search.idle = w.unneeded()
-		if got := w.worthOf(c.what, 0); got != c.want || strings.Join(w.certain, ",") != c.certain {
-			t.Errorf("%s: worth %v, want %v; asked %q, want %s", c.name, got, c.want, w.certain, c.certain)
-		}
-	}
-}
-
 // TestMeanPod: nodes that go, that are of no group, or of the control plane, are not paid for the pods.
 func TestMeanPod(t *testing.T) {
 	w := fourNodes().begin()
@@ -175,20 +133,5 @@ func TestMeanPod(t *testing.T) {
 	w.moved["s2"] = 0
 	if price, machines := w.meanPod(); price != 1 || machines != 1 {
 		t.Errorf("one node of 1 without pods: %v and %v machines", price, machines)
-	}
-}
-
-// TestUnneeded: the nodes of groups that are Ready and go otherwise, the cheapest first.
-func TestUnneeded(t *testing.T) {
-	w := fourNodes()
-	w.group("tiny", 0.5, "t1", "t2", "t3", "t4")
-	w.begin()
-	for _, name := range []string{"b1", "s2", "t1", "t3", "t4"} {
-		w.node(name).Removing = true
-	}
-	w.node("t3").Group = -1
-	w.node("t4").State = round.StateMarked
-	if got := w.names(w.unneeded()); got != "t1 s2 b1" {
-		t.Errorf("%s, want t1 s2 b1", got)
 	}
 }

@@ -60,18 +60,24 @@ func (w *Planner) place(class, n int32, emptiest bool) (left int32) {
 		return n
 	}
 	b, kinds := w.onBoard(), &w.Cache.Classes
-	before := b.Steps
-	b.Limit = before + w.looks + 1
-	switch {
-	case !b.constrained(class):
-		n -= int32(b.Pack(int(kinds.Representative[kinds.Equivalent[class]]), int(n)))
-	case emptiest:
-		n -= int32(b.Bind(int(class), int(n)))
-	default:
-		n -= int32(b.Pack(int(class), int(n)))
-	}
-	w.looks -= b.Steps - before
-	return n
+	return n - w.paid(func() int {
+		switch {
+		case !b.constrained(class):
+			return b.Pack(int(kinds.Representative[kinds.Equivalent[class]]), int(n))
+		case emptiest:
+			return b.Bind(int(class), int(n))
+		}
+		return b.Pack(int(class), int(n))
+	})
+}
+
+// paid takes what it costs to put pods on the board from the looks of the round.
+func (w *Planner) paid(put func() int) int32 {
+	before := w.board.Steps
+	w.board.Limit = before + w.looks + 1
+	n := put()
+	w.looks -= w.board.Steps - before
+	return int32(n)
 }
 
 // empty makes of a node what its drain does: no pod goes there any more, the pods of the drain plan are evicted, and kube-scheduler sees

@@ -129,7 +129,6 @@ var roundChecks = []check{
 	{rules: func(w *Planner, c *Candidate) (rule, why string) { return w.DeletionsFrozen(w.groupOf(c)) }},
 	{rule: decision.RuleBatch, keeps: (*Planner).waitsInTurn},
 	batch,
-	{rule: decision.RuleBatch, keeps: (*Planner).uncertain},
 }
 
 var batch = check{rule: decision.RuleBatch, keeps: func(w *Planner, c *Candidate) string {

@@ -72,22 +72,56 @@ func (w *Planner) Fit(from []int, to *round.Group, machines int) (idle []int, ok
 // looksPerNode is how many nodes Fit passes by for what a look costs.
 const looksPerNode = 32
 
-// podsFit tells whether the pods of some nodes have room on the others and on so many machines of a group, and give up no domain of
-// their topology spread. Machines come after nodes.
-func (w *Planner) podsFit(from []int, to *round.Group, machines int) (a attempt, ok bool) {
+// Drawn tells whether pods that Fit has found room for also have a place where kube-scheduler's scores put each of them, in one order of their
+// classes and backwards: on the other nodes, also those that go otherwise, and on the machines. It takes nothing, and costs Bind for each pod twice.
+func (w *Planner) Drawn(from []int, to *round.Group, machines int) bool {
+	return w.drawn(from, to, machines, false) && w.drawn(from, to, machines, true)
+}
+
+func (w *Planner) drawn(from []int, to *round.Group, machines int, backwards bool) bool {
+	a := w.beginSet(from)
+	b := w.board
+	defer b.Rollback(a.mark)
+	w.addMachines(to, machines)
+	if backwards {
+		a.classes = slices.Clone(a.classes)
+		slices.Reverse(a.classes)
+	}
+	for _, l := range a.classes {
+		if w.paid(func() int { return b.Bind(int(l.Class), int(l.N)) }) < l.N {
+			return false
+		}
+	}
+	return true
+}
+
+// beginSet begins a move of all pods of some nodes, which are emptied.
+func (w *Planner) beginSet(from []int) attempt {
 	var loads []round.ClassCount
 	for _, i := range from {
 		loads = append(loads, w.DrainPlanOf(&w.Nodes[i]).Classes...)
 	}
-	a = w.beginMove(loads)
+	a := w.beginMove(loads)
 	for _, i := range from {
 		w.empty(i, w.DrainPlanOf(&w.Nodes[i]).Classes)
 	}
-	for range machines {
+	return a
+}
+
+// addMachines puts empty machines of a group on the board, where they come after the nodes.
+func (w *Planner) addMachines(to *round.Group, n int) {
+	for range n {
 		room, shape := w.Template(to)
 		at := w.board.AddNode(schedsim.Node{Info: shape, Allocatable: to.Template.Allocatable, Room: room, VolumeLimits: to.Template.VolumeLimits})
 		w.board.Stand(at, schedsim.Last)
 	}
+}
+
+// podsFit tells whether the pods of some nodes have room on the others and on so many machines of a group, and give up no domain of
+// their topology spread. Machines come after nodes.
+func (w *Planner) podsFit(from []int, to *round.Group, machines int) (a attempt, ok bool) {
+	a = w.beginSet(from)
+	w.addMachines(to, machines)
 	for _, l := range a.classes {
 		if w.place(l.Class, l.N, false) > 0 {
 			return a, false

@@ -68,7 +68,7 @@ const hostname, zone = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 type asked struct {
 	from     string
 	machines int
-	idle     string // nodes that stay for them (Fit finds them, Certain is told them)
+	idle     string // nodes that stay for them
 	want     bool
 }
 

@@ -10,8 +10,10 @@
 //
 // What keeps a node stands in one list (checks.go), which Decide and explain walk.
 //
-// Beside the board proof.go asks whether pods have room wherever kube-scheduler puts each of them: without it the bill falls by 0.2 to 3 %
-// and evictions rise by 16 to 56 %.
+// A placement of the board is one of those that kube-scheduler may choose. Before nodes go to save money, two more are drawn by its scores
+// (Drawn). Without these drains are taken back for pods that find no room (34 in 30 days of TestConsolidationLoop, seeds 7101 to 7110; 11 with
+// them). A proof that pods have room wherever kube-scheduler puts each of them (307 lines; 2 drains) had 1.011 times the bill of the draws, 0.95
+// times the evictions and 0.98 times the machines; of idle nodes, which it was asked for too, it kept none.
 //
 // Costs in doc comments have these letters: N nodes, U machines that are upcoming, C classes of
 // pods, P pods that wait, M machines that are bought, G node groups, T terms of affinity and

@@ -216,9 +216,7 @@ func (w *Planner) Resume() {
 				w.Groups[n.Group].Removing++
 			}
 		default:
-			if w.drain(i); n.Removing {
-				w.noteGoing(i)
-			}
+			w.drain(i)
 		}
 	}
 }

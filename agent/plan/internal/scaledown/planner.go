@@ -33,9 +33,6 @@ type Planner struct {
 
 	board     *board  // nil: not asked for yet
 	marked    []int   // nodes that this round has marked
-	going     []int   // nodes that are being removed, see noteGoing
-	moving    int     // how many of them have pods that must move
-	refused   int     // see mostUncertain
 	orders    []order // nodes in whose place a machine is ordered
 	late      []int   // see lateClasses
 	lateKnown bool

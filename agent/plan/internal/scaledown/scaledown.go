@@ -104,7 +104,6 @@ func (w *Planner) Decide() {
 func (w *Planner) cordonNode(c *Candidate) {
 	n := &w.Nodes[c.Node]
 	w.noteMarked(c)
-	w.noteGoing(c.Node)
 	w.Disruption.Add(c.Node)
 	w.Groups[n.Group].Shrinks = true
 	w.WakeAt(w.Now.Add(w.Policy.DelayAfterTaint))

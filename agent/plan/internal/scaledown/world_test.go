@@ -217,3 +217,14 @@ func (w *world) timers() string {
 	slices.Sort(out)
 	return strings.Join(out, ", ")
 }
+
+// hosts is a cluster of nodes, each with a pod of a class.
+func hosts(class func(w *world) int, nodes ...string) *world {
+	w := newWorld()
+	w.group("pool", nodes...)
+	k := class(w)
+	for _, n := range nodes {
+		w.pods(n, k, 1)
+	}
+	return w
+}
