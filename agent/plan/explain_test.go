@@ -294,7 +294,7 @@ pods keep 1 cpu=300m on=n1 safe=false
 	w.line("pass 1s")
 	for name, want := range map[string][]string{
 		"n1":    {`it stays: utilisation 75% is above 50%`, `"D4","ok":false`, `"D6","ok":false`, `"name":"no controller"`, `"name":"safe-to-evict=false"`, `"first":"n2"`},
-		"n2":    {"not needed: may go at", `"mayGoAt"`, `"D3","ok":false`},
+		"n2":    {"not needed: may go at", `"mayGoAt"`, `"D3","ok":false`, "used little enough: utilisation 0%, at most 50%", "more machines than its minimum: 3, at least 1"},
 		"n3":    {"annotated cluster-autoscaler.kubernetes.io/scale-down-disabled", `"D5","ok":false`, `"D4","ok":false`},
 		"other": {"no node group of the agent's has an instance for it"},
 		"plane": {"a control-plane node is never touched"},

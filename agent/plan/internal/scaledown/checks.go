@@ -17,7 +17,8 @@ import (
 // check is one condition for a node to go. keeps says why it does not hold, and takes nothing.
 type check struct {
 	rule  string
-	holds string // what explain says where it holds; empty: nothing
+	holds string                                // what explain says where it holds; empty: nothing
+	found func(w *Planner, c *Candidate) string // in place of holds, with numbers
 	keeps func(w *Planner, c *Candidate) (why string)
 	rules func(w *Planner, c *Candidate) (rule, why string) // in place of keeps, for a check by several rules
 }
@@ -54,7 +55,12 @@ var ownChecks = []check{
 	{rule: decision.RuleHalted, keeps: func(w *Planner, c *Candidate) string {
 		return unasked(c, func() string { return w.Disruption.StaysForHalt(&w.Nodes[c.Node]) })
 	}},
-	{rule: decision.RuleBusy, holds: "it is used little enough", keeps: func(w *Planner, c *Candidate) string {
+	{rule: decision.RuleBusy, found: func(w *Planner, c *Candidate) string {
+		if limit := w.Threshold(&w.Nodes[c.Node]); c.util <= limit {
+			return fmt.Sprintf("it is used little enough: utilisation %s, at most %s", percent(c.util), percent(limit))
+		}
+		return fmt.Sprintf("its utilisation of %s does not keep it: it is not Ready, or was asked to go", percent(c.util))
+	}, keeps: func(w *Planner, c *Candidate) string {
 		if limit := w.Threshold(&w.Nodes[c.Node]); !c.Unready && c.util > limit && !c.asked() {
 			return w.cache.busyWords(c.util, limit)
 		}
@@ -82,7 +88,10 @@ var moveChecks = []check{
 		return when(!(c.replaced() && w.Disruption.Forces() && len(c.drains.Hard) == 0), strings.Join(c.drains.Blocked, "; "))
 	}},
 	{rule: inUse.rule, keeps: inUse.keeps},
-	{rule: decision.RuleAtMin, holds: "its group has more machines than its minimum", keeps: func(w *Planner, c *Candidate) string { return atMinimum(w.groupOf(c)) }},
+	{rule: decision.RuleAtMin, found: func(w *Planner, c *Candidate) string {
+		g := w.groupOf(c)
+		return fmt.Sprintf("its group has more machines than its minimum: %d, at least %d", g.CorrectedTarget-g.Removing, g.Min)
+	}, keeps: func(w *Planner, c *Candidate) string { return atMinimum(w.groupOf(c)) }},
 	{rule: decision.RuleTotalsMin, holds: "the cluster has more than its least cores, memory and extended resources", keeps: func(w *Planner, c *Candidate) string {
 		return growth.KeepsTotals(w.State, &w.Nodes[c.Node])
 	}},
@@ -180,7 +189,11 @@ func (w *Planner) Checks(i int) (out []decision.Check) {
 	}
 	for _, k := range slices.Concat(ownChecks, moveChecks, []check{roomCheck}, roundChecks) {
 		rule, why := k.ask(w, &c)
-		add(rule, why, k.rule, k.holds)
+		holds := k.holds
+		if k.found != nil {
+			holds = k.found(w, &c)
+		}
+		add(rule, why, k.rule, holds)
 	}
 	return out
 }
