@@ -54,7 +54,6 @@ type tables struct {
 	uses           []int32          // claims of which some class wants to be the only user
 	driverOf       []int32          // of a handle
 	drivers        []string
-	component      []int32 // per constraint class
 }
 
 func (t *tables) constraintsOf(class int) *constraints { return t.constraints[t.of[class]] }
@@ -90,7 +89,6 @@ type counterSource struct {
 	matchers []int32 // the constraint classes that all of them take
 	owners   bool    // owned are counted instead
 	owned    []int32
-	readers  []int32
 }
 
 func (b *build) intern(key []byte, next int) (id int32, fresh bool) {
@@ -160,10 +158,6 @@ const (
 	countsOwners  = 'o' // pods that own an anti-affinity term with its matcher and key
 )
 
-func (b *build) read(tie, counter int32) {
-	b.byCounter[counter].readers = append(b.byCounter[counter].readers, tie)
-}
-
 // constraintsFor returns the constraints of a constraint class, to be added to.
 func (b *build) constraintsFor(tie int32) *constraints {
 	if b.constraints[tie] == nil {
@@ -224,7 +218,6 @@ func (b *build) affinity(tie int32, terms []cluster.PodTerm) {
 		id := b.counter(countsMatched, all, b.key(terms[i].TopologyKey), -1)
 		if !slices.Contains(a.affinity, id) {
 			a.affinity = append(a.affinity, id)
-			b.read(tie, id)
 		}
 	}
 }
@@ -256,7 +249,6 @@ func (b *build) spread(tie int32, terms []cluster.Spread) {
 			ask.self = 1
 		}
 		a.spread = append(a.spread, ask)
-		b.read(tie, id)
 	}
 }
 

@@ -96,7 +96,6 @@ func (b *build) alive(tie int32, list []antiAffinityConstraint, fed []bool) []an
 	list = slices.DeleteFunc(list, func(a antiAffinityConstraint) bool { return !fed[a.counter] })
 	for i := range list {
 		_, list[i].self = slices.BinarySearch(b.incrementsOfClass(tie), list[i].counter)
-		b.read(tie, list[i].counter)
 	}
 	return list
 }

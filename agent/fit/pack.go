@@ -16,55 +16,6 @@ func (a *constraints) binds() bool {
 	return a.refused != "" || a.claims != nil || len(a.onePod)+len(a.attaches)+len(a.volumes)+len(a.spread)+len(a.affinity)+len(a.anti)+len(a.existing) > 0
 }
 
-// Component is the number of a set of classes that can touch each other's chances
-// through F7 and F11 to F12, directly or through others; -1 for a class that is not
-// constrained. Classes of different components may be packed one after another in any
-// order. Attach limits tie classes only on one node and do not join components.
-func (s *State) Component(class int) int { return int(s.component[s.of[class]]) }
-
-// components joins the constraint classes that increment or read one counter or use one claim.
-func (b *build) components() {
-	parent := make([]int32, len(b.first))
-	for i := range parent {
-		parent[i] = int32(i)
-	}
-	find := func(i int32) int32 {
-		for parent[i] != i {
-			parent[i] = parent[parent[i]]
-			i = parent[i]
-		}
-		return i
-	}
-	join := func(a, b int32) { // the smaller index leads
-		a, b = find(a), find(b)
-		parent[max(a, b)] = min(a, b)
-	}
-	for i := range b.byCounter {
-		for _, c := range b.byCounter[i].readers {
-			join(c, b.byCounter[i].readers[0])
-		}
-	}
-	user := make([]int32, len(b.s.claims))
-	for tie := range int32(len(b.first)) {
-		for _, id := range b.incrementsOfClass(tie) {
-			join(tie, b.byCounter[id].readers[0]) // each counter has a reader
-		}
-		for _, claim := range b.usesOfClass(tie) {
-			if user[claim] == 0 {
-				user[claim] = tie + 1
-			}
-			join(tie, user[claim]-1)
-		}
-	}
-	b.component = make([]int32, len(b.first))
-	for tie := range int32(len(b.first)) {
-		b.component[tie] = -1
-		if b.binds(tie) {
-			b.component[tie] = b.first[find(tie)]
-		}
-	}
-}
-
 // mostClaims bounds for how many pods of a class devices are looked for on one node.
 const mostClaims = 1000
 

@@ -27,24 +27,9 @@ func TestTied(t *testing.T) {
 	} {
 		s := NewState(c.classes, nil)
 		for i, want := range c.want {
-			if s.Constrained(i) != want || (s.Component(i) >= 0) != want {
-				t.Errorf("%s: class %d: tied %v, component %d", c.name, i, s.Constrained(i), s.Component(i))
+			if s.Constrained(i) != want {
+				t.Errorf("%s: class %d: tied %v", c.name, i, !want)
 			}
-		}
-	}
-}
-
-func TestComponents(t *testing.T) {
-	s := NewState([]cluster.PodClass{
-		avoids(near(hostKey, in("app", "db"))), named("db"), named("loner"),
-		with(named("a"), func(c *cluster.PodClass) { c.PodAntiAffinity = []cluster.PodTerm{near(hostKey, in("app", "a"))} }),
-		with(named("b"), func(c *cluster.PodClass) { c.PodAffinity = []cluster.PodTerm{near(hostKey, in("app", "a"))} }),
-		mounts(cluster.Volume{Claim: "n/c", OnePod: true}), mounts(cluster.Volume{Claim: "n/c"}), mounts(cluster.Volume{Claim: "n/d", OnePod: true}),
-	}, nil)
-	want := []int{0, 0, -1, 3, 3, 5, 5, 7}
-	for i := range want {
-		if s.Component(i) != want[i] {
-			t.Errorf("class %d is of component %d, want %d", i, s.Component(i), want[i])
 		}
 	}
 }

@@ -77,7 +77,6 @@ func NewState(classes []cluster.PodClass, namespaces []cluster.Namespace) *State
 	b.match()
 	b.connect()
 	b.indexEligibilities()
-	b.components()
 	s.names = make([][]string, len(t.keys))
 	s.values = make([]map[string]int32, len(t.keys))
 	for i := range s.values {

@@ -240,7 +240,6 @@ func FuzzState(f *testing.F) {
 			}
 		}
 		b.compareTerms()
-		b.untouched(r)
 		whatIf(b, r, shapes)
 		b.empty()
 	})
@@ -268,29 +267,6 @@ func (b *beside) compareTerms() {
 func leastOf(s *State, t Term) (count, domains int) {
 	c := &s.counters[t.counter]
 	return int(s.fewest(c, 1)), int(s.eligibleNodes[c.eligible].domains)
-}
-
-// untouched: a pod changes nothing for classes of other components but attach limits.
-func (b *beside) untouched(r *rand.Rand) {
-	class, node := r.IntN(len(b.w.classes)), r.IntN(len(b.w.nodes))
-	judge := func() (list []string) {
-		for other := range b.w.classes {
-			for n := range b.w.nodes {
-				rule, _ := b.s.Refused(other, n)
-				if b.s.Component(other) == b.s.Component(class) && b.s.Constrained(class) || rule == RuleVolumeLimits {
-					rule = ""
-				}
-				list = append(list, rule)
-			}
-		}
-		return list
-	}
-	without := judge()
-	b.s.Put(class, node, 1)
-	if with := judge(); !slices.Equal(without, with) && len(b.w.classes[class].Volumes) == 0 {
-		b.t.Fatalf("a pod of class %d on node %d touched another component: %v, %v", class, node, without, with)
-	}
-	b.s.Put(class, node, -1)
 }
 
 // empty: after the last pod, nothing is counted anywhere.

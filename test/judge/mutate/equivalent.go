@@ -92,7 +92,6 @@ var Equivalent = map[string]map[string]string{
 		`similargroups.go Peers: always w.sets == nil`:                                                                     "the peers are found again: it only costs time",
 		`similargroups.go Peers: never w.sets[g] != nil`:                                                                   "as above",
 		`starting.go starting: always c == nil || !c.Of(n.Instance.Zone, t, needs)`:                                        "the same is worked out again: it only costs time",
-		`upcoming.go withNewMachines: always w.newMachines == nil`:                                                         "as above",
 		`upcoming.go ReservedTo: always w.reservedGroup == nil`:                                                            "as above",
 		`headroom.go OpenHeadroom: always len(w.headrooms) == 0`:                                                           "the list is copied for each headroom: it only costs time",
 		`state.go New: never most == 0`:                                                                                    "room for reasons is made otherwise: it only costs time",

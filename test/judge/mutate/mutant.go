@@ -52,7 +52,7 @@ var Targets = []Target{
 	{Package: "agent/plan/internal/purchase", Files: []string{"contents.go", "queue.go", "reasons.go", "reserved.go", "size.go"}, Hangs: 10 * time.Second},
 	{Package: "agent/plan/internal/scaleup", Files: []string{"burst.go", "refusals.go", "zones.go"}, Skip: "^(TestPurchaseKeepsItsBudget|TestNewMachinesAreBought|TestChains|TestBudgetIsTold|TestDimensionsAreBounded)$"},
 	{Package: "agent/plan/internal/consolidation", Files: []string{"avoid.go", "candidates.go", "consolidation.go", "worth.go"}},
-	{Package: "agent/plan/internal/scaledown", Files: []string{"board.go", "budget.go", "certain.go", "consolidate.go", "drainorder.go", "drainplan.go", "interruption.go", "planner.go", "reap.go", "relocation.go", "removals.go", "replacement.go", "scaledown.go", "softtaint.go", "spread.go", "takeback.go", "utilisation.go"}, Lists: []string{"blockers"}, Hangs: 20 * time.Second},
+	{Package: "agent/plan/internal/scaledown", Files: []string{"board.go", "budget.go", "consolidate.go", "drainorder.go", "drainplan.go", "interruption.go", "planner.go", "reap.go", "relocation.go", "removals.go", "replacement.go", "scaledown.go", "softtaint.go", "spread.go", "takeback.go", "utilisation.go"}, Lists: []string{"blockers"}, Hangs: 20 * time.Second},
 	{Package: "agent/plan/internal/schedsim", Files: []string{"bind.go", "compile.go", "score.go", "sim.go", "view.go"}, Skip: "^TestBindCostsSetsAndNotNodes$", Hangs: 60 * time.Second},
 }
 

@@ -34,7 +34,6 @@ type State struct {
 	Budget     map[string]int // evictions that are still allowed, by budget
 
 	reservedGroup    map[cluster.PodKey]cluster.GroupID // see ReservedTo
-	newMachines      []bool                             // see withNewMachines
 	empties          []int64                            // room for what template says
 	takes            [][]int8                           // by number of classIndex.shape and by group; 0: not asked yet, -1: no (see Takes)
 	Unbound          unboundPods                        // the pods that want room

@@ -64,37 +64,12 @@ func (w *State) NewNodes() []int {
 	return nodes
 }
 
-// withNewMachines tells by group whether a machine is upcoming, or has just become Ready.
-func (w *State) withNewMachines() []bool {
-	if w.newMachines == nil {
-		w.newMachines = make([]bool, len(w.Groups))
-		for g := range w.Groups {
-			w.newMachines[g] = w.Groups[g].Upcoming+w.Groups[g].Grow > 0
-		}
-		for _, n := range w.NewNodes() {
-			if g := w.Nodes[n].Group; g >= 0 {
-				w.newMachines[g] = true
-			}
-		}
-	}
-	return w.newMachines
-}
-
 // ReservedTo is the group that an earlier round counted a pod on; empty: none.
 func (w *State) ReservedTo(key cluster.PodKey) cluster.GroupID {
 	if w.reservedGroup == nil {
 		w.reservedGroup = w.Memory.Reservations.ByPod()
 	}
 	return w.reservedGroup[key]
-}
-
-// ReservedGroup is the group that ReservedTo says, by its index, where a machine of it is upcoming or has just come: what was
-// counted on others says nothing about this round. -1: none.
-func (w *State) ReservedGroup(key cluster.PodKey) int {
-	if g, ok := w.ByID[w.ReservedTo(key)]; ok && w.withNewMachines()[g] {
-		return g
-	}
-	return -1
 }
 
 // MissingPodsKey is the key of reservations to pods that a controller has still to make.

@@ -69,55 +69,33 @@ func TestOrphanedUpcoming(t *testing.T) {
 	}
 }
 
-// TestReservationsStand: which reservations say something about this round, and which nodes have just become of use.
-func TestReservationsStand(t *testing.T) {
+// TestNewNodes: which nodes are upcoming or have just become of use.
+func TestNewNodes(t *testing.T) {
 	ready := func(n *cluster.Node, at time.Time) { n.ReadySince = at }
 	for name, c := range map[string]struct {
 		change func(*ledger)
 		want   string
 	}{
-		"nothing is reserved":             {func(l *ledger) { l.machine("3", time.Minute) }, "new [] group -1"},
-		"and nothing comes":               {func(l *ledger) { l.reserved("w", "a", 0) }, "new [] group -1"},
-		"a machine comes":                 {func(l *ledger) { l.machine("3", time.Minute); l.reserved("w", "a", 0) }, "new [] group 1"},
-		"for another pod":                 {func(l *ledger) { l.machine("3", time.Minute); l.reserved("w", "b", 0) }, "new [] group -1"},
-		"of another group":                {func(l *ledger) { l.machine("3", time.Minute); l.reserved("a", "a", 0) }, "new [] group -1"},
-		"of the first group":              {func(l *ledger) { l.s.Groups[1].Target = 1; l.reserved("a", "a", 0) }, "new [] group 0"},
-		"of a group that is not told":     {func(l *ledger) { l.s.Groups[1].Target = 1; l.reserved("z", "a", 0) }, "new [] group -1"},
-		"a machine has just become Ready": {func(l *ledger) { ready(l.s.Nodes[0], l.ago(9*time.Second)); l.reserved("w", "a", 0) }, "new [0] group 1"},
-		"a while ago":                     {func(l *ledger) { ready(l.s.Nodes[0], l.ago(10*time.Second)); l.reserved("w", "a", 0) }, "new [] group -1"},
+		"a machine comes":                 {func(l *ledger) { l.machine("3", time.Minute) }, "[]"},
+		"a machine has just become Ready": {func(l *ledger) { ready(l.s.Nodes[0], l.ago(9*time.Second)) }, "[0]"},
+		"a while ago":                     {func(l *ledger) { ready(l.s.Nodes[0], l.ago(10*time.Second)) }, "[]"},
 		"a node of no group has": {func(l *ledger) {
 			ready(l.s.Nodes[0], l.s.Now)
 			l.foreign(l.s.Nodes[0])
 			l.g().Instances[0].Phase = cluster.PhaseGone
 			l.g().Target--
-			l.reserved("w", "a", 0)
-		}, "new [0] group -1"},
-		"one of the first group is": {func(l *ledger) {
-			l.s.Groups[1].Instances, l.s.Groups[1].Target = []cluster.Instance{{ID: "a-1", Member: true, Phase: cluster.PhaseRunning, Created: l.s.Now}}, 1
-			l.s.Nodes = append(l.s.Nodes, &cluster.Node{Name: "a-1", ProviderID: "a-1", Ready: cluster.StatusTrue, ReadySince: l.s.Now, Created: l.s.Now})
-			l.reserved("a", "a", 0)
-		}, "new [0] group 0"},
+		}, "[0]"},
 		"one is not Ready again": {func(l *ledger) {
 			ready(l.s.Nodes[0], l.s.Now)
 			l.s.Nodes[0].Ready = cluster.StatusFalse
-			l.reserved("w", "a", 0)
-		}, "new [] group -1"},
-		"one has joined": {func(l *ledger) {
-			l.s.Nodes[1].Ready, l.s.Nodes[1].Created = cluster.StatusFalse, l.s.Now
-			l.reserved("w", "a", 0)
-		}, "new [1] group 1"},
-		"pods that are still to be made":   {func(l *ledger) { l.machine("3", time.Minute); l.reserved("w", "", 1) }, "new [] group -1"},
-		"and no machine comes":             {func(l *ledger) { l.reserved("w", "", 1) }, "new [] group -1"},
-		"a machine of another group comes": {func(l *ledger) { l.s.Groups[1].Target = 1; l.reserved("w", "", 1) }, "new [] group -1"},
-		"other pods that are to be made":   {func(l *ledger) { l.machine("3", time.Minute); Set(&l.m.ReservedMissing, MissingPodsKey("w", "db"), 1) }, "new [] group -1"},
+		}, "[]"},
+		"one has joined": {func(l *ledger) { l.s.Nodes[1].Ready, l.s.Nodes[1].Created = cluster.StatusFalse, l.s.Now }, "[1]"},
 	} {
 		l := newLedger()
-		l.s.Groups = append(l.s.Groups, cluster.NodeGroup{ID: "a", ReadAt: l.s.Now})
 		c.change(l)
 		w := l.count()
-		w.Demands = []Demand{{Keys: []cluster.PodKey{"a"}, Owner: "web"}}
 		for range 2 {
-			if got := fmt.Sprintf("new %v group %d", w.NewNodes(), w.ReservedGroup("a")); got != c.want {
+			if got := fmt.Sprint(w.NewNodes()); got != c.want {
 				t.Errorf("%s: %s", name, got)
 			}
 		}
