@@ -53,7 +53,8 @@ type Device struct {
 	Matches  []string     `json:"matches,omitempty"`
 	Fails    []string     `json:"fails,omitempty"`
 	Consumes []CounterSet `json:"consumes,omitempty"`
-	Taints   []Taint      `json:"taints,omitempty"` // that keep requests off
+	Taints   []Taint      `json:"taints,omitempty"` // that keep requests off, as the driver publishes them
+	Ruled    []Taint      `json:"ruled,omitempty"`  // those of DeviceTaintRules
 	// Taken tells that a claim has the device.
 	Taken bool `json:"taken,omitempty"`
 }

@@ -49,6 +49,7 @@ var dispensable = []right{
 	{"list", "", "resourcequotas", "", "", ""}, {"watch", "", "resourcequotas", "", "", ""},
 	{"list", "node.k8s.io", "runtimeclasses", "", "", ""}, {"watch", "node.k8s.io", "runtimeclasses", "", "", ""},
 	{"list", "resource.k8s.io", "deviceclasses", "", "", ""}, {"watch", "resource.k8s.io", "deviceclasses", "", "", ""},
+	{"list", "resource.k8s.io", "devicetaintrules", "", "", ""}, {"watch", "resource.k8s.io", "devicetaintrules", "", "", ""},
 	{"list", "resource.k8s.io", "resourceslices", "", "", ""}, {"watch", "resource.k8s.io", "resourceslices", "", "", ""},
 	{"list", "resource.k8s.io", "resourceclaims", "", "", ""}, {"watch", "resource.k8s.io", "resourceclaims", "", "", ""},
 	{"list", "resource.k8s.io", "resourceclaimtemplates", "", "", ""}, {"watch", "resource.k8s.io", "resourceclaimtemplates", "", "", ""},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,19 +20,19 @@ import (
 
 const (
 	deviceLook = time.Second     // whether a pod has claims is looked up in the store
-	sliceLook  = 5 * time.Minute // whether there are ResourceSlices is asked of the API server
+	classLook  = 5 * time.Minute // whether there are DeviceClasses is asked of the API server
 )
 
-// watchDevices watches the kinds of dynamic resource allocation until ctx ends, from when a pod has claims or a node devices.
+// watchDevices watches the kinds of dynamic resource allocation until ctx ends, from when a pod has claims or there are DeviceClasses.
 // Before, it asks the API server once in five minutes.
 func (o *Observer) watchDevices(ctx context.Context) {
 	cache.WaitForCacheSync(ctx.Done(), o.pods.hasSynced)
 	var next time.Time
-	for asked := false; ctx.Err() == nil; {
-		wanted := o.store.WantsDevices()
-		if now := time.Now(); !now.Before(next) || wanted && !asked {
-			next, asked = now.Add(sliceLook), wanted
-			if o.devicesServed(ctx, wanted) {
+	for asked, looked := false, false; ctx.Err() == nil; {
+		claims, perhaps := o.store.WantsDevices()
+		if now := time.Now(); !now.Before(next) || claims && !asked || perhaps && !looked {
+			next, asked, looked = now.Add(classLook), claims, perhaps
+			if o.devicesServed(ctx, claims) {
 				o.followDevices(ctx)
 				o.Wake(o.store.SetDevicesRead(false))
 			}
@@ -48,15 +49,20 @@ func (o *Observer) watchDevices(ctx context.Context) {
 func (o *Observer) devicesServed(ctx context.Context, wanted bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	list, err := o.client.Resources(ctx, resourcev1.SchemeGroupVersion.String())
-	if err != nil || !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == "resourceslices" }) {
+	if !o.serves(ctx, resourcev1.SchemeGroupVersion.String(), "resourceslices") {
 		return false
 	}
 	if wanted {
 		return true
 	}
-	some, err := o.client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{Limit: 1})
+	some, err := o.client.ResourceV1().DeviceClasses().List(ctx, metav1.ListOptions{Limit: 1})
 	return err == nil && len(some.Items) > 0
+}
+
+// serves tells whether the API server serves a kind.
+func (o *Observer) serves(ctx context.Context, version, kind string) bool {
+	list, err := o.client.Resources(ctx, version)
+	return err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind })
 }
 
 // followDevices returns when a kind may not be watched, or is not served any more.
@@ -75,6 +81,11 @@ func (o *Observer) followDevices(ctx context.Context) {
 			return s.DeleteResourceClaimTemplate(c.Namespace + "/" + c.Name)
 		}),
 	}
+	if rules := resourcev1beta2.SchemeGroupVersion.String(); o.serves(ctx, rules, "devicetaintrules") { // kube-scheduler 1.36 follows them with a gate that is off by default, as the API is
+		synced = append(synced, follow(ctx, o, stop, kube.ListWatch(o.client, r.DeviceTaintRules(), nil), s.PutTaintRule, func(r *resourcev1beta2.DeviceTaintRule) store.Urgency {
+			return s.DeleteTaintRule(r.Name)
+		}))
+	}
 	if cache.WaitForCacheSync(ctx.Done(), synced...) {
 		o.Wake(s.SetDevicesRead(true))
 		o.devicesTried.Store(true)
@@ -91,7 +102,7 @@ func follow[T any, P interface {
 	reg, _ := informer.AddEventHandler(events(o, put, remove))              // fails for an informer that has ended only
 	_ = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { // fails for a started informer only
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-			o.log.WithField("why", apierror.Text(err)).Warnf("pods with resourceClaims are held: the objects of resource.k8s.io cannot be watched (rights: kubectl apply -f rbac.yaml); tried again in %s", sliceLook)
+			o.log.WithField("why", apierror.Text(err)).Warnf("pods with resourceClaims are held: the objects of resource.k8s.io cannot be watched (rights: kubectl apply -f rbac.yaml); tried again in %s", classLook)
 			stop()
 		}
 	})

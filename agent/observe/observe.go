@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,7 +90,10 @@ func New(cfg Config, client *kube.Client, shared *kube.Informers, inv *inventory
 	}
 	s := o.store
 	o.pods = newPodWatch(livePods(client), s, o.Wake, func(err error) { o.watchFailed("pods", o.pods.reflector, err) })
-	o.synced = append(o.synced, o.pods.hasSynced, func() bool { return o.devicesTried.Load() || o.pods.hasSynced() && !s.WantsDevices() })
+	o.synced = append(o.synced, o.pods.hasSynced, func() bool {
+		_, perhaps := s.WantsDevices()
+		return o.devicesTried.Load() || o.pods.hasSynced() && !perhaps
+	})
 	return o, errors.Join(
 		shared.DaemonSets().SetTransform(s.StripDaemonSet),
 		watch(o, "nodes", shared.Nodes(), s.PutNode, func(n *corev1.Node) store.Urgency { return s.DeleteNode(cluster.NodeName(n.Name)) }),
@@ -221,6 +225,7 @@ func (o *Observer) ReadOnlySnapshot() cluster.Snapshot {
 	if o.corrected.inventoryVersion != version || !now.Before(o.corrected.validUntil) {
 		known = -1
 	}
+	o.store.PlugDevices(slices.Concat(groups, o.corrected.groups)...)
 	s, nodeVersion, evidence := o.store.Snapshot(known)
 	s.Now, s.Stale, s.ControlPlaneVersion = now, stale, o.version
 	if evidence != nil {

@@ -15,6 +15,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
@@ -109,6 +110,7 @@ type (
 	}
 	Resource struct {
 		DeviceClasses          func() Kind[*resourcev1.DeviceClass, *resourcev1.DeviceClassList]
+		DeviceTaintRules       func() Kind[*resourcev1beta2.DeviceTaintRule, *resourcev1beta2.DeviceTaintRuleList]
 		ResourceSlices         func() Kind[*resourcev1.ResourceSlice, *resourcev1.ResourceSliceList]
 		ResourceClaims         func(namespace string) Kind[*resourcev1.ResourceClaim, *resourcev1.ResourceClaimList]
 		ResourceClaimTemplates func(namespace string) Kind[*resourcev1.ResourceClaimTemplate, *resourcev1.ResourceClaimTemplateList]
@@ -156,7 +158,7 @@ func (c *Client) NetworkingV1() *Networking { return &c.Networking }
 // NodeV1 has RuntimeClasses.
 func (c *Client) NodeV1() *Node { return &c.Node }
 
-// ResourceV1 has the kinds of dynamic resource allocation.
+// ResourceV1 has the kinds of dynamic resource allocation, of which DeviceTaintRules are v1beta2.
 func (c *Client) ResourceV1() *Resource { return &c.Resource }
 
 // IsWatchListSemanticsUnSupported is what client-go's Reflector asks.

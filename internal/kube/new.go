@@ -18,6 +18,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -83,6 +84,7 @@ func New(cfg *rest.Config) (*Client, error) {
 		Node:       Node{RuntimeClasses: global(r[nodev1.SchemeGroupVersion], "runtimeclasses", of[nodev1.RuntimeClass], of[nodev1.RuntimeClassList])},
 		Resource: Resource{
 			DeviceClasses:          global(devices, "deviceclasses", of[resourcev1.DeviceClass], of[resourcev1.DeviceClassList]),
+			DeviceTaintRules:       global(r[resourcev1beta2.SchemeGroupVersion], "devicetaintrules", of[resourcev1beta2.DeviceTaintRule], of[resourcev1beta2.DeviceTaintRuleList]),
 			ResourceSlices:         global(devices, "resourceslices", of[resourcev1.ResourceSlice], of[resourcev1.ResourceSliceList]),
 			ResourceClaims:         namespaced(devices, "resourceclaims", of[resourcev1.ResourceClaim], of[resourcev1.ResourceClaimList]),
 			ResourceClaimTemplates: namespaced(devices, "resourceclaimtemplates", of[resourcev1.ResourceClaimTemplate], of[resourcev1.ResourceClaimTemplateList]),

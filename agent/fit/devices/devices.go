@@ -150,7 +150,7 @@ func (a *Allocator) appendMachine(b []byte, d *cluster.Devices) []byte {
 		x := &d.Devices[i]
 		b = cluster.AppendStrings(cluster.AppendStrings(b, x.Matches), x.Fails)
 		sets(x.Consumes)
-		for _, t := range x.Taints {
+		for _, t := range slices.Concat(x.Taints, x.Ruled) {
 			text(t.Key)
 			text(t.Value)
 			text(t.Effect)

@@ -267,10 +267,11 @@ func (s *search) take(claim, request int, ask *cluster.DeviceAsk, d int) outcome
 		return no
 	}
 	dev := &s.Devices.Devices[d]
-	for i := range dev.Taints {
-		if !slices.ContainsFunc(ask.Tolerations, func(t cluster.Toleration) bool { return t.Tolerates(&dev.Taints[i]) }) {
-			return no
-		}
+	kept := func(t cluster.Taint) bool {
+		return !slices.ContainsFunc(ask.Tolerations, func(of cluster.Toleration) bool { return of.Tolerates(&t) })
+	}
+	if slices.ContainsFunc(dev.Taints, kept) || slices.ContainsFunc(dev.Ruled, kept) {
+		return no
 	}
 	for i := range s.claims[claim].Constraints {
 		if !s.add(claim, i, request, ask, dev) {

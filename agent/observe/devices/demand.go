@@ -28,24 +28,33 @@ func (x *Index) Complete(key cluster.PodKey, class *cluster.PodClass) {
 	}
 	class.Claims = nil
 	class.NotUnderstood = slices.DeleteFunc(slices.Clone(class.NotUnderstood), func(s string) bool { return strings.HasPrefix(s, convert.ResourceClaims) })
-	if !x.read {
-		class.NotUnderstood = append(class.NotUnderstood, convert.ResourceClaims+": the objects of resource.k8s.io/v1 are not read (the server does not serve them, or does not allow it: kubectl apply -f rbac.yaml)")
-		return
+	why := ""
+	switch {
+	case x.read:
+		why = x.completeClaims(key, &u, class)
+	case len(u.claims) > 0:
+		why = "the objects of resource.k8s.io/v1 are not read (the server does not serve them, or does not allow it: kubectl apply -f rbac.yaml)"
 	}
+	if why != "" {
+		class.NotUnderstood, class.Claims = append(class.NotUnderstood, convert.ResourceClaims+": "+why), nil
+	}
+}
+
+// completeClaims are those that the pod names, and the one of its extended resources.
+func (x *Index) completeClaims(key cluster.PodKey, u *Use, class *cluster.PodClass) (why string) {
 	for _, c := range u.claims {
-		claim, why := x.demand(&u, c)
+		claim, why := x.demand(key, u, c)
 		if why != "" {
-			class.NotUnderstood = append(class.NotUnderstood, convert.ResourceClaims+": "+why)
-			class.Claims = nil
-			return
+			return why
 		}
 		class.Claims = append(class.Claims, claim)
 	}
+	return x.completeExtended(u, class)
 }
 
 // demand is what one claim of a pod asks for; why it is not judged; empty: it is. A bound pod's is what the pod that is made after it
 // will ask for.
-func (x *Index) demand(u *Use, use claimUse) (out cluster.DeviceClaim, why string) {
+func (x *Index) demand(key cluster.PodKey, u *Use, use claimUse) (out cluster.DeviceClaim, why string) {
 	c, made := x.claims[use.claim]
 	_, name, _ := strings.Cut(use.claim, "/")
 	switch {
@@ -65,7 +74,9 @@ func (x *Index) demand(u *Use, use claimUse) (out cluster.DeviceClaim, why strin
 	case c.on != nil && (u.node == "" || use.template == "" && c.consumers > 1):
 		return cluster.DeviceClaim{On: c.on}, ""
 	case use.template == "" && len(x.users[reference{key: use.claim}]) > 1:
-		return out, fmt.Sprintf("claim %s, which several pods share, is not allocated yet", name)
+		if first := slices.Min(x.users[reference{key: use.claim}]); first != key { // kube-scheduler gives it to the pod that it tries first
+			return out, fmt.Sprintf("claim %s, which several pods share, is not allocated yet: a machine is looked for with pod %s, and then this pod's place is where that one's is", name, first)
+		}
 	}
 	return x.asks(c.spec)
 }
@@ -112,14 +123,14 @@ func (x *Index) ask(claim *cluster.DeviceClaim, to *cluster.DeviceAsk, name, cla
 	if to.All {
 		to.Count = 0
 	}
-	selectors, known := x.classes[class]
+	of, known := x.classes[class]
 	if !known {
 		claim.Refused = fmt.Sprintf("request %s: device class %s does not exist", name, class)
 	}
 	if capacity != nil && len(capacity.Requests) > 0 {
 		return fmt.Sprintf("request %s asks for capacity", name)
 	}
-	to.Selectors = slices.Concat(selectors, expressions(own))
+	to.Selectors = slices.Concat(of.selectors, expressions(own))
 	for _, s := range to.Selectors {
 		if x.selectors[s] {
 			continue

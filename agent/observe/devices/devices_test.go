@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -230,5 +231,91 @@ func TestSelectorsAreBounded(t *testing.T) {
 	}
 	if held != 11 || len(x.selectors) != mostSelectors {
 		t.Errorf("%d held, %d selectors", held, len(x.selectors))
+	}
+}
+
+// TestExtendedResources: a resource that a class backs is a claim, by the youngest class, until a node or template has it of a plug-in; what an
+// init container asks for is met by those of the containers after it.
+func TestExtendedResources(t *testing.T) {
+	x := index()
+	back := func(class string, second int64) {
+		name := "example.com/gpu"
+		x.PutClass(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: class, CreationTimestamp: metav1.Unix(second, 0)}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: &name, Selectors: expression("true && '" + class + "' == '" + class + "'")}})
+	}
+	ask := func(gpus string, more ...string) corev1.Container {
+		list := corev1.ResourceList{"cpu": resource.MustParse("1"), "example.com/gpu": resource.MustParse(gpus)}
+		for _, name := range more {
+			list[corev1.ResourceName(name)] = resource.MustParse("1")
+		}
+		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: list}}
+	}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Spec: corev1.PodSpec{InitContainers: []corev1.Container{ask("5"), ask("4")}, Containers: []corev1.Container{ask("1", "example.com/plugin"), ask("2", resourcev1.ResourceDeviceClassPrefix+"gpu")}}}
+	asked := func() (names []string, left map[string]int64) {
+		t.Helper()
+		class := cluster.PodClass{Requests: cluster.Resources{Extended: map[string]int64{"example.com/gpu": 5, "example.com/plugin": 1, resourcev1.ResourceDeviceClassPrefix + "gpu": 1}}}
+		x.SetPod("ns/p", PodUse(p), &class)
+		for i := range 3 { // again and again
+			if x.Complete("ns/p", &class); len(class.NotUnderstood) > 0 || len(class.Claims) > 1 {
+				t.Fatalf("%d: %+v", i, class)
+			}
+		}
+		for _, c := range class.Claims {
+			for _, r := range c.Requests {
+				names = append(names, r.Name+" "+string(rune('0'+r.Alternatives[0].Count))+" "+r.Alternatives[0].Selectors[0])
+			}
+		}
+		return names, class.Requests.Extended
+	}
+	want := func(left map[string]int64, names ...string) {
+		t.Helper()
+		if got, rest := asked(); !slices.Equal(got, names) || !reflect.DeepEqual(rest, left) {
+			t.Errorf("%q\nleft %v", got, rest)
+		}
+	}
+	implicit := `container-3-request-1 1 device.driver == "gpu.example.com"`
+	want(map[string]int64{"example.com/gpu": 5, "example.com/plugin": 1}, implicit)
+	back("old", 1)
+	back("young", 2)
+	const young = ` true && 'young' == 'young'`
+	want(map[string]int64{"example.com/plugin": 1}, "container-0-request-1 2"+young, "container-2-request-1 1"+young, implicit, "container-3-request-2 2"+young)
+	x.SetPlugged(func(resource string) bool { return resource == "example.com/gpu" })
+	want(map[string]int64{"example.com/gpu": 5, "example.com/plugin": 1}, implicit)
+	if claims, perhaps := x.Wanted(); claims || !perhaps {
+		t.Error("a pod without claims wants the objects only if there are classes")
+	}
+}
+
+// TestTaintRules: a rule taints the devices that it is about, those of a template only where it names no pool; it goes with its taint.
+func TestTaintRules(t *testing.T) {
+	x, of, pool, other := index(func(x *Index) { x.PutSlice(aSlice(2, nil)) }), driver, "n", "other.example.com"
+	rule := func(name string, effect resourcev1beta2.DeviceTaintEffect, s *resourcev1beta2.DeviceTaintSelector) {
+		x.PutRule(&resourcev1beta2.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1beta2.DeviceTaintRuleSpec{DeviceSelector: s, Taint: resourcev1beta2.DeviceTaint{Key: name, Effect: effect}}})
+	}
+	d1 := "d1"
+	rule("a-driver", "NoSchedule", &resourcev1beta2.DeviceTaintSelector{Driver: &of})
+	rule("b-pool", "NoExecute", &resourcev1beta2.DeviceTaintSelector{Driver: &of, Pool: &pool})
+	rule("c-device", "NoExecute", &resourcev1beta2.DeviceTaintSelector{Pool: &pool, Device: &d1})
+	rule("d-other", "NoExecute", &resourcev1beta2.DeviceTaintSelector{Driver: &other})
+	rule("e-none", "None", nil)
+	ruled := func(d *cluster.Devices) (out []string) {
+		for _, d := range d.Devices {
+			keys := ""
+			for _, t := range d.Ruled {
+				keys += t.Key + " "
+			}
+			out = append(out, keys)
+		}
+		return out
+	}
+	x.TakeChangedNodes()
+	if got := ruled(x.OnNode("n")); !slices.Equal(got, []string{"a-driver b-pool ", "a-driver b-pool c-device "}) {
+		t.Errorf("%q", got)
+	}
+	if got := ruled(x.Judge(&cluster.Devices{Devices: []cluster.Device{{Driver: driver, Name: "d1"}}})); !slices.Equal(got, []string{"a-driver "}) {
+		t.Errorf("%q", got)
+	}
+	x.DeleteRule("a-driver")
+	if got := ruled(x.OnNode("n")); !x.Changed() || got[0] != "b-pool " {
+		t.Errorf("%q", got)
 	}
 }

@@ -8,13 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
 // Index holds device classes, slices, claims and their templates, and which pods use which of them.
 type Index struct {
-	classes   map[string][]string          // selectors by class
+	classes   map[string]class             // by name
 	slices    map[string]*slice            // by name
 	pools     map[poolID]map[string]*slice // by name
 	onNode    map[cluster.NodeName]map[string]*slice
@@ -27,6 +28,9 @@ type Index struct {
 	partial   map[poolID]string // pools with shared counters that are not whole, with their names
 	unjudged  []*device         // that no node has alone
 	stale     bool              // unjudged is to be gathered anew
+	rules     map[string]*resourcev1beta2.DeviceTaintRuleSpec
+	plugged   map[string]bool // extended resources that a device plug-in offers somewhere
+	claiming  int             // pods with claims of their own
 	read      bool
 	cel       evaluator
 	changed   changes
@@ -53,6 +57,8 @@ type reference struct {
 type Use struct {
 	node   cluster.NodeName
 	claims []claimUse
+	asks   []extendedAsk
+	plain  map[string]int64 // what the pod asks of extended resources, whoever offers them
 }
 
 // claimUse is one of spec.resourceClaims.
@@ -71,8 +77,8 @@ type claim struct {
 
 func NewIndex() *Index {
 	return &Index{
-		classes: map[string][]string{}, slices: map[string]*slice{}, pools: map[poolID]map[string]*slice{}, onNode: map[cluster.NodeName]map[string]*slice{}, claims: map[string]claim{},
-		templates: map[string]*resourcev1.DeviceClaim{}, taken: map[deviceID]string{}, pods: map[cluster.PodKey]Use{}, users: map[reference][]cluster.PodKey{}, selectors: map[string]bool{}, partial: map[poolID]string{},
+		classes: map[string]class{}, slices: map[string]*slice{}, pools: map[poolID]map[string]*slice{}, onNode: map[cluster.NodeName]map[string]*slice{}, claims: map[string]claim{},
+		templates: map[string]*resourcev1.DeviceClaim{}, taken: map[deviceID]string{}, pods: map[cluster.PodKey]Use{}, users: map[reference][]cluster.PodKey{}, selectors: map[string]bool{}, partial: map[poolID]string{}, plugged: map[string]bool{}, rules: map[string]*resourcev1beta2.DeviceTaintRuleSpec{},
 		changed: changes{pods: map[cluster.PodKey]bool{}, nodes: map[cluster.NodeName]bool{}},
 	}
 }
@@ -83,12 +89,12 @@ func (x *Index) SetRead(read bool) { x.read, x.changed.all = read, true }
 // Read tells whether the objects are read.
 func (x *Index) Read() bool { return x.read }
 
-// Wanted tells whether a pod has claims.
-func (x *Index) Wanted() bool { return len(x.pods) > 0 }
+// Wanted tells whether a pod has claims, and whether one has or asks for an extended resource, which a DeviceClass may back.
+func (x *Index) Wanted() (claims, any bool) { return x.claiming > 0, len(x.pods) > 0 }
 
 // PodUse returns how a pod uses claims.
 func PodUse(p *corev1.Pod) Use {
-	out := Use{node: cluster.NodeName(p.Spec.NodeName)}
+	out := Use{node: cluster.NodeName(p.Spec.NodeName), asks: extendedAsks(&p.Spec)}
 	for i := range p.Spec.ResourceClaims {
 		c, u := &p.Spec.ResourceClaims[i], claimUse{}
 		if c.ResourceClaimName != nil {
@@ -120,10 +126,11 @@ func (u *Use) references() iter.Seq[reference] {
 
 // SetPod stores how a pod uses claims, in place of its use before, and completes its class.
 func (x *Index) SetPod(key cluster.PodKey, u Use, class *cluster.PodClass) {
-	if len(u.claims) == 0 {
+	if len(u.claims)+len(u.asks) == 0 {
 		x.DeletePod(key)
 		return
 	}
+	u.plain = class.Requests.Extended
 	if old, had := x.pods[key]; !had || !reflect.DeepEqual(old.claims, u.claims) || old.node != u.node {
 		x.DeletePod(key)
 		for r := range u.references() {
@@ -132,6 +139,9 @@ func (x *Index) SetPod(key cluster.PodKey, u Use, class *cluster.PodClass) {
 			}
 			x.touch(r)
 		}
+	}
+	if _, had := x.pods[key]; !had && len(u.claims) > 0 {
+		x.claiming++
 	}
 	x.pods[key] = u
 	x.Complete(key, class)
@@ -143,6 +153,9 @@ func (x *Index) DeletePod(key cluster.PodKey) {
 	u, had := x.pods[key]
 	if !had {
 		return
+	}
+	if len(u.claims) > 0 {
+		x.claiming--
 	}
 	delete(x.pods, key)
 	delete(x.changed.pods, key)
@@ -194,16 +207,31 @@ func (x *Index) Changed() bool { return x.changed.all || len(x.changed.pods)+len
 
 // PutClass stores a DeviceClass.
 func (x *Index) PutClass(c *resourcev1.DeviceClass) {
-	list := expressions(c.Spec.Selectors)
-	if old, had := x.classes[c.Name]; had && slices.Equal(old, list) {
-		return
+	now := class{selectors: expressions(c.Spec.Selectors), created: c.CreationTimestamp.Time}
+	if c.Spec.ExtendedResourceName != nil {
+		now.resource = *c.Spec.ExtendedResourceName
 	}
-	x.classes[c.Name], x.changed.all = list, true
+	if old, had := x.classes[c.Name]; !had || !reflect.DeepEqual(old, now) {
+		x.classes[c.Name], x.changed.all = now, true
+	}
 }
 
 // DeleteClass removes a DeviceClass.
 func (x *Index) DeleteClass(name string) {
 	delete(x.classes, name)
+	x.changed.all = true
+}
+
+// PutRule stores a DeviceTaintRule.
+func (x *Index) PutRule(r *resourcev1beta2.DeviceTaintRule) {
+	if old := x.rules[r.Name]; old == nil || !reflect.DeepEqual(*old, r.Spec) {
+		x.rules[r.Name], x.changed.all = &r.Spec, true
+	}
+}
+
+// DeleteRule removes a DeviceTaintRule.
+func (x *Index) DeleteRule(name string) {
+	delete(x.rules, name)
 	x.changed.all = true
 }
 

@@ -93,11 +93,29 @@ func (s *slice) device(raw *resourcev1.Device) *device {
 		d.Consumes = append(d.Consumes, s.counterSet(c.CounterSet, c.Counters, true))
 	}
 	for _, t := range raw.Taints {
-		if t.Effect == resourcev1.DeviceTaintEffectNoSchedule || t.Effect == resourcev1.DeviceTaintEffectNoExecute {
-			d.Taints = append(d.Taints, cluster.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
-		}
+		d.Taints = appendTaint(d.Taints, t.Key, t.Value, string(t.Effect))
 	}
 	return d
+}
+
+// appendTaint appends a taint that keeps requests off.
+func appendTaint(to []cluster.Taint, key, value, effect string) []cluster.Taint {
+	if effect == string(resourcev1.DeviceTaintEffectNoSchedule) || effect == string(resourcev1.DeviceTaintEffectNoExecute) {
+		to = append(to, cluster.Taint{Key: key, Value: value, Effect: effect})
+	}
+	return to
+}
+
+// ruled are the taints of the rules that are about a device; so is one without a selector. The next machine of a group has no pool yet.
+func (x *Index) ruled(d *cluster.Device) (out []cluster.Taint) {
+	is := func(asked *string, has string) bool { return asked == nil || *asked == has }
+	for _, name := range slices.Sorted(maps.Keys(x.rules)) {
+		r := x.rules[name]
+		if s := r.DeviceSelector; s == nil || is(s.Driver, d.Driver) && is(s.Pool, d.Pool) && is(s.Device, d.Name) {
+			out = appendTaint(out, r.Taint.Key, r.Taint.Value, string(r.Taint.Effect))
+		}
+	}
+	return out
 }
 
 func qualified(driver, name string) string {
@@ -172,6 +190,7 @@ func (x *Index) addPool(out *cluster.Devices, id poolID, here []*slice) {
 			}
 			of := d.Device
 			of.Matches, of.Fails = x.judge(d)
+			of.Ruled = x.ruled(&of)
 			_, of.Taken = x.taken[deviceID{id.driver, id.pool, d.Name}]
 			out.Devices = append(out.Devices, of)
 		}
@@ -256,7 +275,7 @@ func (x *Index) Judge(of *cluster.Devices) *cluster.Devices {
 		d := &out.Devices[i]
 		t := &device{Device: *d, raw: rawDevice(d), judged: map[string]verdict{}}
 		d.Matches, d.Fails = x.judge(t)
-		d.Taken = false
+		d.Ruled, d.Taken = x.ruled(d), false
 	}
 	return &out
 }

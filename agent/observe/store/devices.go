@@ -2,8 +2,10 @@ package store
 
 import (
 	"reflect"
+	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -13,10 +15,11 @@ func (s *Store) change(do func()) Urgency {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	do()
+	_, wanted := s.devices.Wanted()
 	switch {
 	case !s.devices.Changed():
 		return Never
-	case s.devices.Wanted():
+	case wanted:
 		return Soon
 	}
 	return Later
@@ -28,6 +31,14 @@ func (s *Store) PutDeviceClass(c *resourcev1.DeviceClass) Urgency {
 
 func (s *Store) DeleteDeviceClass(name string) Urgency {
 	return s.change(func() { s.devices.DeleteClass(name) })
+}
+
+func (s *Store) PutTaintRule(r *resourcev1beta2.DeviceTaintRule) Urgency {
+	return s.change(func() { s.devices.PutRule(r) })
+}
+
+func (s *Store) DeleteTaintRule(name string) Urgency {
+	return s.change(func() { s.devices.DeleteRule(name) })
 }
 
 func (s *Store) PutResourceSlice(r *resourcev1.ResourceSlice) Urgency {
@@ -59,11 +70,21 @@ func (s *Store) SetDevicesRead(read bool) Urgency {
 	return s.change(func() { s.devices.SetRead(read) })
 }
 
-// WantsDevices tells whether a pod has claims.
-func (s *Store) WantsDevices() bool {
+// WantsDevices tells whether a pod has claims, and whether one may have, by the extended resources that it asks for.
+func (s *Store) WantsDevices() (claims, perhaps bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.devices.Wanted()
+}
+
+// PlugDevices tells which extended resources nodes and templates have: they are a device plug-in's. It costs these, times the DeviceClasses.
+func (s *Store) PlugDevices(groups ...cluster.NodeGroup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.devices.SetPlugged(func(resource string) bool {
+		return slices.ContainsFunc(groups, func(g cluster.NodeGroup) bool { return g.Template.Allocatable.Extended[resource] > 0 }) ||
+			slices.ContainsFunc(s.nodes.listed, func(e *nodeEntry) bool { return e.node.Allocatable.Extended[resource] > 0 })
+	})
 }
 
 // JudgeDevices returns the devices of a template with what the selectors of today say of them.

@@ -72,6 +72,7 @@ func FromObjects(objects Objects, schedulers ...string) cluster.Snapshot {
 	feed(objects.ClaimTemplates, s.PutResourceClaimTemplate)
 	feed(objects.DeviceSlices, s.PutResourceSlice)
 	s.SetDevicesRead(true)
+	s.PlugDevices()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.contents()

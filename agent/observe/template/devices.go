@@ -1,8 +1,12 @@
 package template
 
-import "github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+import (
+	"cmp"
 
-// fewestDevices are the devices of the settled node that has the fewest. A node that shows none while others do lacks its driver for
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+)
+
+// fewestDevices are the devices of the settled node that has the fewest, and of these the fewest taints: one that is sick is no pattern. A node that shows none while others do lacks its driver for
 // now; where none of them does, the next machine has none either, whatever was promised. While all nodes are young, what is known
 // is kept: a driver publishes its devices some time after its node is Ready.
 func (r *readyNodes) fewestDevices() *cluster.Devices {
@@ -13,7 +17,7 @@ func (r *readyNodes) fewestDevices() *cluster.Devices {
 		if r.young(n) && r.known.Devices != nil || d == nil || len(d.Devices) == 0 || d.Unready != "" {
 			continue
 		}
-		if fewest == nil || len(d.Devices) < len(fewest.Devices) {
+		if fewest == nil || cmp.Or(len(d.Devices)-len(fewest.Devices), taints(d)-taints(fewest)) < 0 {
 			fewest = d
 		}
 	}
@@ -26,11 +30,18 @@ func (r *readyNodes) fewestDevices() *cluster.Devices {
 	return r.known.Devices
 }
 
+func taints(d *cluster.Devices) (n int) {
+	for i := range d.Devices {
+		n += len(d.Devices[i].Taints)
+	}
+	return n
+}
+
 // free are devices that no claim has. What selectors say of them is worked out each time anew.
 func free(d *cluster.Devices) *cluster.Devices {
 	out := &cluster.Devices{Counters: d.Counters, Devices: make([]cluster.Device, len(d.Devices))}
 	for i, x := range d.Devices {
-		x.Taken, x.Matches, x.Fails = false, nil, nil
+		x.Taken, x.Matches, x.Fails, x.Ruled = false, nil, nil, nil
 		out.Devices[i] = x
 	}
 	return out

@@ -2,10 +2,12 @@ package oracle
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,6 +19,7 @@ import (
 // will have, and fit does.
 func devicesOf(w *World, r *rand.Rand) {
 	w.DeviceClasses = devices.Classes()
+	extendClasses(w, r)
 	number := 0
 	allocated := func(node string, of ...resourcev1.DeviceRequestAllocationResult) *resourcev1.ResourceClaim {
 		number++
@@ -46,6 +49,9 @@ func devicesOf(w *World, r *rand.Rand) {
 		if p.Spec.NodeName != "" {
 			continue
 		}
+		if r.IntN(4) == 0 {
+			extendPod(p, r)
+		}
 		for i := range r.IntN(3) {
 			name := fmt.Sprint(p.Name, "-claim", i)
 			use := corev1.PodResourceClaim{Name: fmt.Sprint("c", i), ResourceClaimName: &name}
@@ -68,6 +74,35 @@ func devicesOf(w *World, r *rand.Rand) {
 				w.DeviceClaims = append(w.DeviceClaims, c)
 			}
 			p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, use)
+		}
+	}
+}
+
+// extendClasses has DeviceClasses back extended resources, which in some worlds every node has of a device plug-in.
+func extendClasses(w *World, r *rand.Rand) {
+	for i, name := range []string{"a.io/gpu", "b.io/gpu", "", "b.io/gpu"} {
+		if c := w.DeviceClasses[i]; name != "" && r.IntN(6) > 0 {
+			c.Spec.ExtendedResourceName, c.CreationTimestamp = &name, metav1.Unix(int64(1e9+r.IntN(2)), 0)
+		}
+	}
+	if r.IntN(5) == 0 {
+		for _, n := range w.Nodes {
+			n.Status.Allocatable["a.io/gpu"] = resource.MustParse(fmt.Sprint(1 + r.IntN(4)))
+		}
+	}
+}
+
+// extendPod has containers ask for extended resources.
+func extendPod(p *corev1.Pod, r *rand.Rand) {
+	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range list {
+			requests := corev1.ResourceList{}
+			maps.Copy(requests, list[i].Resources.Requests)
+			for range r.IntN(3) {
+				name := []string{"a.io/gpu", "b.io/gpu", resourcev1.ResourceDeviceClassPrefix + "c2", "c.io/none"}[r.IntN(16)/5]
+				requests[corev1.ResourceName(name)] = resource.MustParse(fmt.Sprint(r.IntN(4)))
+			}
+			list[i].Resources.Requests = requests
 		}
 	}
 }

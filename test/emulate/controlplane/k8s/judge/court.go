@@ -45,32 +45,34 @@ type court struct {
 	words     map[string]uint32
 	fresh     []string
 	told      bool
-	claims    claimWatch
+	claims    watch
+	classes   watch
 }
 
-// claimWatch stands in for the informer of ResourceClaims: the assume cache of the plugin listens to its events.
-type claimWatch struct {
+// watch stands in for the informer of a kind where the plugin listens to its events: the assume cache of ResourceClaims, and that of the extended
+// resources that DeviceClasses back.
+type watch struct {
 	handlers []cache.ResourceEventHandler
 	known    []any
 }
 
 // AddEventHandler takes a listener; nothing waits for a registration.
-func (w *claimWatch) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+func (w *watch) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	w.handlers = append(w.handlers, handler)
 	return nil, nil
 }
 
-// replace tells the listeners that the claims of one world went and that those of another came.
-func (w *claimWatch) replace(claims []any) {
+// replace tells the listeners that the objects of one world went and that those of another came.
+func (w *watch) replace(objects []any) {
 	for _, h := range w.handlers {
 		for _, c := range w.known {
 			h.OnDelete(c)
 		}
-		for _, c := range claims {
-			h.OnAdd(c, false)
+		for _, o := range objects {
+			h.OnAdd(o, false)
 		}
 	}
-	w.known = claims
+	w.known = objects
 }
 
 // swapped is the shared lister that every plugin holds; the snapshot below changes
@@ -125,6 +127,9 @@ func newCourt(ctx context.Context) (*court, error) {
 		}
 		manager := dynamicresources.NewDRAManager(ctx, assumecache.NewAssumeCache(klog.FromContext(ctx), &c.claims, "ResourceClaim", "", nil), slices, c.informers)
 		options = append(options, frameworkruntime.WithSharedDRAManager(manager))
+		if resolver, ok := manager.DeviceClassResolver().(cache.ResourceEventHandler); ok {
+			c.classes.handlers = append(c.classes.handlers, resolver)
+		}
 	}
 	profile := cfg.Profiles[0]
 	c.framework, err = frameworkruntime.NewFramework(ctx, plugins.NewInTreeRegistry(), &profile, options...)
@@ -203,6 +208,7 @@ func (c *court) stage(w *World) (waiting, nominated []*corev1.Pod, err error) {
 	fill(c.informers.Apps().V1().ReplicaSets().Informer(), objects, failed)
 	_, objects, failed = decode[resourcev1.DeviceClass](w.DeviceClasses)
 	fill(c.informers.Resource().V1().DeviceClasses().Informer(), objects, failed)
+	c.classes.replace(objects)
 	_, objects, failed = decode[resourcev1.ResourceSlice](w.DeviceSlices)
 	fill(c.informers.Resource().V1().ResourceSlices().Informer(), objects, failed)
 	if _, objects, failed = decode[resourcev1.ResourceClaim](w.DeviceClaims); failed != nil && err == nil {
