@@ -213,6 +213,29 @@ func TestPurchasesAreWhole(t *testing.T) {
 	}
 }
 
+// TestPools plays a pool of 40 machine types in three zones: 120 groups, more than are bound one by one before the dearer ones are left out.
+func TestPools(t *testing.T) {
+	j, err := oracle.StartJudge(t.Context(), judgeProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	all := make([]tally, 3)
+	for seed := *firstSeed; seed < *firstSeed+uint64(*mixes); seed++ {
+		var results [3]Result
+		for i, buy := range []buyer{Ours, ClusterAutoscaler, Karpenter} {
+			if results[i], err = Play(j, ofMix(yardstick.GeneratePool(seed, 300)), buy); err != nil {
+				t.Fatal(err)
+			}
+			all[i].add(&results[0], &results[i], 1)
+		}
+		t.Logf("seed %d: price %.3f in %d rounds (%d left), Cluster Autoscaler's rule %.3f in %d, Karpenter's %.3f in %d; %s", seed, results[0].Price, results[0].Rounds, results[0].Left, results[1].Price, results[1].Rounds, results[2].Price, results[2].Rounds, results[0].Slowest)
+	}
+	for i, name := range []string{"ours", "cluster autoscaler", "karpenter"} {
+		t.Logf("%-18s %s", name, &all[i])
+	}
+}
+
 // TestMixes plays the mixes of package yardstick, where all pods are of one second and
 // kube-scheduler takes class after class: nobody is left, and few mixes cost more than by a
 // simple rule that helps as many.

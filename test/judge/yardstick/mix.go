@@ -69,6 +69,26 @@ func Generate(seed uint64, most int) *Mix {
 	equal := r.IntN(4) == 0 // every machine costs the same
 	m.Snapshot.Now = start
 	m.groups(r, equal)
+	return m.classes(r, most)
+}
+
+// GeneratePool makes a mix whose groups are 40 machine types in three zones, of three shares of memory and several generations.
+func GeneratePool(seed uint64, most int) *Mix {
+	r := rand.New(rand.NewPCG(seed, 0x9001))
+	m := &Mix{Seed: seed}
+	m.Snapshot.Now = start
+	for i := range 40 {
+		cores, share := []int64{2, 4, 8, 16, 32, 48}[r.IntN(6)], r.IntN(3)
+		price := math.Round(float64(cores)*[]float64{42.5, 48, 63}[share]*(0.85+0.3*r.Float64())) / 1000
+		for _, zone := range []string{"a", "b", "c"} {
+			m.group(i, cores, cores*[]int64{2, 4, 8}[share], "main", zone, price)
+		}
+	}
+	return m.classes(r, most)
+}
+
+// classes adds the pods.
+func (m *Mix) classes(r *rand.Rand, most int) *Mix {
 	tied := r.IntN(5) < 2
 	classes := 1 + r.IntN([]int{8, 60, most}[min(r.IntN(5), 4)%3])
 	pods := 1 + r.IntN(60)
@@ -94,21 +114,27 @@ func (m *Mix) groups(r *rand.Rand, equal bool) {
 		if i == 0 {
 			pool = "main"
 		}
-		capacity := cluster.Resources{MilliCPU: t.cores * 1000, Memory: t.gib << 30, Pods: 110}
-		allocatable := cluster.Resources{MilliCPU: t.cores*1000 - 200, Memory: t.gib<<30 - 612<<20, Pods: 110}
-		g := cluster.NodeGroup{ID: cluster.GroupID(fmt.Sprintf("g%02d-%dx%d", i, t.cores, t.gib)), Max: 100000, ReadAt: start,
-			Price: math.Round(float64(t.milli)*(0.9+0.2*r.Float64())) / 1000,
-			Template: cluster.Template{Spec: "lt", Capacity: capacity, Allocatable: allocatable,
-				Labels: map[string]string{"pool": pool, zoneLabel: zone, "type": fmt.Sprintf("%dx%d", t.cores, t.gib)}}}
+		price := math.Round(float64(t.milli)*(0.9+0.2*r.Float64())) / 1000
 		if equal {
-			g.Price = 1
+			price = 1
 		}
-		if pool == "special" {
-			g.Template.Taints = []cluster.Taint{{Key: "special", Effect: "NoSchedule"}}
-		}
-		m.Snapshot.Groups = append(m.Snapshot.Groups, g)
-		m.Pool, m.Zone = append(m.Pool, pool), append(m.Zone, zone)
+		m.group(i, t.cores, t.gib, pool, zone, price)
 	}
+}
+
+func (m *Mix) group(i int, cores, gib int64, pool, zone string, price float64) {
+	g := cluster.NodeGroup{ID: cluster.GroupID(fmt.Sprintf("g%02d-%dx%d", i, cores, gib)), Max: 100000, ReadAt: start, Price: price,
+		Template: cluster.Template{Spec: "lt", Capacity: cluster.Resources{MilliCPU: cores * 1000, Memory: gib << 30, Pods: 110},
+			Allocatable: cluster.Resources{MilliCPU: cores*1000 - 200, Memory: gib<<30 - 612<<20, Pods: 110},
+			Labels:      map[string]string{"pool": pool, zoneLabel: zone, "type": fmt.Sprintf("%dx%d", cores, gib)}}}
+	if slices.ContainsFunc(m.Snapshot.Groups, func(o cluster.NodeGroup) bool { return o.ID == g.ID }) {
+		g.ID += cluster.GroupID("-" + zone)
+	}
+	if pool == "special" {
+		g.Template.Taints = []cluster.Taint{{Key: "special", Effect: "NoSchedule"}}
+	}
+	m.Snapshot.Groups = append(m.Snapshot.Groups, g)
+	m.Pool, m.Zone = append(m.Pool, pool), append(m.Zone, zone)
 }
 
 // class adds one class of pods that some group can take.

@@ -186,7 +186,7 @@ func TestTooLarge(t *testing.T) {
 		for i := range c.classes {
 			k.waiting(c.pods/c.classes+min(max(c.pods%c.classes-i, 0), 1), int64(1+i), 1)
 		}
-		if got := tooLarge(k.buyer().State); got != c.want {
+		if got := tooLarge(k.buyer().State, slices.Repeat([]bool{true}, c.groups)); got != c.want {
 			t.Errorf("%d pods of %d classes, %d groups: %q, want %q", c.pods, c.classes, c.groups, got, c.want)
 		}
 	}
