@@ -330,7 +330,7 @@ func (r *request) step(list *[]metav1.Condition, a *Ask, err error, now time.Tim
 		return
 	}
 	if until := r.validUntil(); !until.IsZero() && now.After(until) {
-		set(failed, true, "Expired", "ValidUntilSeconds have passed")
+		set(failed, true, "Expired", strings.TrimSuffix("ValidUntilSeconds have passed: "+a.why, ": ")) // all that Kueue shows in the end
 		return
 	}
 	set(accepted, true, "Accepted", "the agent looks for room")

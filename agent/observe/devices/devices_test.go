@@ -141,6 +141,9 @@ func TestWhatAPodAsksFor(t *testing.T) {
 	if got := x.TakeChangedPods(); !reflect.DeepEqual(got, map[cluster.PodKey]cluster.NodeName{"ns/p": ""}) {
 		t.Errorf("the first pod is not judged anew: %v", got)
 	}
+	if got := classOf(x, pod("p", "c", "", "")); len(got.NotUnderstood) > 0 || !reflect.DeepEqual(got.Claims, []cluster.DeviceClaim{one}) {
+		t.Errorf("the first pod of a claim is the one that is helped: %+v", got)
+	}
 }
 
 // TestOnNode: what a node offers changes with slices, claims and selectors, and says which nodes have changed.
