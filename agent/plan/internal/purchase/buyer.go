@@ -17,7 +17,7 @@ type Buyer struct {
 	pricing     pricing
 	prices      []float64 // by group, what one more machine counts for in money
 	taken       [][]int   // by group: see TakenBy; nil: not asked yet
-	offers      []bool    // by group: see offered; nil: not asked yet
+	unreplaced  []bool    // by group: see worthwhile; nil: not asked yet
 }
 
 // New begins a round.

@@ -15,7 +15,7 @@ import (
 func (b *board) collectGroups() {
 	b.sets = make([][]int, len(b.Groups))
 	for g := range b.Groups {
-		if b.rooms[g] == nil || !b.offered(b.cost)[g] || slices.ContainsFunc(b.groups, func(o int) bool { return slices.Contains(b.sets[o], g) || b.alike(g, o) }) {
+		if b.rooms[g] == nil || !b.worthwhile(b.cost)[g] || slices.ContainsFunc(b.groups, func(o int) bool { return slices.Contains(b.sets[o], g) || b.alike(g, o) }) {
 			continue
 		}
 		if set := slices.DeleteFunc(slices.Clone(b.Peers(g)), func(o int) bool { return o != g && !b.takesSame(g, o) }); len(set) > 1 {

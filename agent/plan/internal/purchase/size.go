@@ -10,14 +10,14 @@ import (
 const mostPods, mostPairs, mostGroups = 6_000, 40_000, 64
 
 // tooLarge names the number by which a round is too large for its pods to be bound one by one; empty: it is not. It costs C + G.
-func tooLarge(w *round.State, offers []bool) string {
+func tooLarge(w *round.State, worthwhile []bool) string {
 	pods, classes, nodes, groups := 0, len(w.Demands), len(w.Nodes), 0
 	for i := range w.Demands {
 		pods += w.Demands[i].Count()
 	}
 	for g := range w.Groups {
 		nodes += w.Groups[g].Upcoming + w.Groups[g].Grow
-		if offers[g] {
+		if worthwhile[g] {
 			groups++
 		}
 	}

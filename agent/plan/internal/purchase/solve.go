@@ -11,8 +11,8 @@ import (
 // machine less is bought then: kube-scheduler knows of neither.
 func (p *Buyer) Solve() *Solution {
 	r := solving{Buyer: p, cost: p.orderedCosts()}
-	p.offers = nil // groups have grown since
-	size := tooLarge(p.State, p.offered(r.cost))
+	p.unreplaced = nil // groups have grown since
+	size := tooLarge(p.State, p.worthwhile(r.cost))
 	r.large = size != ""
 	known := len(contentsOf(p.State)) > 0
 	// Pods that wait for a fuller machine do not take the places of others.

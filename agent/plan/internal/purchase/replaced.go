@@ -9,17 +9,17 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
 )
 
-// offered tells the groups that may be bought and that no other one makes needless: one that is no dearer, has as much room of everything, takes what the
+// worthwhile tells the groups that may be bought and that no other one makes needless: one that is no dearer, has as much room of everything, takes what the
 // group takes of the pods that wait, can grow by a machine for each of them, and is in the same domains of all pods' terms. Of 40 machine types in three
-// zones it leaves about a tenth, which are few enough to be tried as kube-scheduler binds: 2 % of price less than by counts, and no second purchase (2 % of
+// zones it leaves fewer than 64 groups, which are tried as kube-scheduler binds: 2 % of price less than by counts, and no second purchase (2 % of
 // the pods before; worlds.TestPools, seeds 1001 to 1008). Whose volumes or devices a machine reaches is not asked here: where pods wait for some, all
-// groups are offered. It costs G * the offers * (dimensions + D).
-func (w *Buyer) offered(cost []float64) []bool {
-	if w.offers != nil {
-		return w.offers
+// groups are. It costs G * those that are left * (dimensions + D).
+func (w *Buyer) worthwhile(cost []float64) []bool {
+	if w.unreplaced != nil {
+		return w.unreplaced
 	}
 	out := make([]bool, len(w.Groups))
-	w.offers = out
+	w.unreplaced = out
 	for g := range out {
 		out[g] = w.Groups[g].CanGrow() && w.Groups[g].Template.Unknown == ""
 	}

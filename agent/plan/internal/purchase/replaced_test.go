@@ -7,9 +7,9 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// TestOffered: of a pool in three zones with a machine type that another one replaces one group is left; of what pods tell apart, what has too few machines, is
+// TestWorthwhile: of a pool in three zones with a machine type that another one replaces one group is left; of what pods tell apart, what has too few machines, is
 // alone in taking a pod, or may be alone in reaching a volume, none is left out.
-func TestOffered(t *testing.T) {
+func TestWorthwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*market, *cluster.PodClass)
 		want   []string
@@ -34,7 +34,7 @@ func TestOffered(t *testing.T) {
 		c.change(k, k.waiting(10, 100, 100))
 		b := k.buyer()
 		var got []string
-		for g, is := range b.offered(b.orderedCosts()) {
+		for g, is := range b.worthwhile(b.orderedCosts()) {
 			if is {
 				got = append(got, string(b.Groups[g].ID))
 			}
