@@ -30,7 +30,7 @@ SEQUENTIAL := /(agent/(binpack|cluster|decision|fit|plan|replay)|nodecleaner/rea
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check house audit test test-all oracle soak mutants chaos sim sim-faults flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-rollout e2e-dra e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions kubelet-tables prices bench fuzz dist image clean e2e-page release e2e-release
+.PHONY: help build man generate check house audit test test-all oracle soak mutants chaos sim sim-faults flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-rollout e2e-dra e2e-kueue e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions kubelet-tables prices bench fuzz dist image clean e2e-page release e2e-release
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -119,6 +119,9 @@ e2e-hpa: ## load, HorizontalPodAutoscaler, machines, and back, with the real met
 
 e2e-dra: ## pods with ResourceClaims and the real kube-scheduler: devices that groups.yaml tells, drivers that publish late, machines that go (a minute); and the allocation held against Kubernetes' own in drawn worlds
 	cd test && $(GO) test ./suite/e2e ./judge/devices -run 'TestDevices|TestAllocates' -count=1 -v -timeout 20m
+
+e2e-kueue: ## Jobs that Kueue admits by ProvisioningRequests, with Kueue's own manager built from its Go module (6 minutes of CPU once, then 2 minutes)
+	cd test && AUTOSCALER_TEST_KUEUE=1 $(GO) test ./suite/e2e -run TestKueue -count=1 -v -timeout 40m
 
 e2e-rollout: ## rollouts on a real control plane: a new version reaches every machine, on AWS and on OpenStack; a bad one is halted and taken back; pods that crash on the first machine; a standby, a killed leader and a cloud that throttles (about 20 minutes)
 	cd test && AUTOSCALER_TEST_ROLLOUT=1 $(GO) test ./suite/e2e -run TestRollout -count=1 -v -timeout 60m

@@ -2,25 +2,17 @@ package e2e
 
 import (
 	"bytes"
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,8 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
@@ -51,7 +41,7 @@ func TestHPA(t *testing.T) {
 	if os.Getenv("AUTOSCALER_TEST_HPA") != "1" {
 		t.Skip("metrics-server takes minutes to build: make e2e-hpa runs this")
 	}
-	program := metricsServer(t)
+	program := built(t, "metricsserver", "sigs.k8s.io/metrics-server/cmd/metrics-server")
 	var booted atomic.Int32
 	var s *scene
 	s = newScene(t, func(o *world.Options) {
@@ -156,14 +146,7 @@ func (s *scene) startMetricsServer(program string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // its port is free when it is closed
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		s.t.Fatal(err)
-	}
+	port := freePort(s.t)
 	client, err := dynamic.NewForConfig(s.w.ControlPlane.RESTConfig())
 	if err != nil {
 		s.t.Fatal(err)
@@ -216,73 +199,8 @@ func (s *scene) create(client dynamic.Interface, o *unstructured.Unstructured) {
 // runMetricsServer runs it until the test ends. Later arguments win over the manifest's.
 func (s *scene) runMetricsServer(program string, args []string, port int) {
 	s.t.Helper()
-	life := int64(3600)
-	token, err := s.client.CoreV1().ServiceAccounts("kube-system").CreateToken(s.t.Context(), "metrics-server",
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}, metav1.CreateOptions{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	dir, cp := s.t.TempDir(), s.w.ControlPlane
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	err = clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: "https://" + strings.TrimPrefix(cp.Endpoint(), "https://"), CertificateAuthority: cp.CAFile()}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: token.Status.Token}},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
-		CurrentContext: "x",
-	}, kubeconfig)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, program, append(args, "--cert-dir="+dir, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--metric-resolution=10s", "--kubelet-request-timeout=5s",
-		"--kubelet-certificate-authority="+cp.CAFile(), "--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig)...)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() {
-		cancel()
-		_ = cmd.Wait() // it was killed
-		if said, err := os.ReadFile(log.Name()); err == nil && s.t.Failed() {
-			s.t.Logf("metrics-server:\n%s", said[max(0, len(said)-4000):])
-		}
-		_ = log.Close()
-	})
-}
-
-// metricsServer builds the pinned metrics-server from its Go module (metricsserver/go.mod), once.
-func metricsServer(t *testing.T) string {
-	t.Helper()
-	sum, err := os.ReadFile("metricsserver/go.sum")
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := controlplane.CacheDir("metrics-server")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	h := sha256.Sum256(sum)
-	file := filepath.Join(root, hex.EncodeToString(h[:6]))
-	if _, err := os.Stat(file); err == nil {
-		return file
-	}
-	began, tmp := time.Now(), file+fmt.Sprintf(".building-%d", os.Getpid())
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", tmp, "sigs.k8s.io/metrics-server/cmd/metrics-server")
-	cmd.Dir = "metricsserver"
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
-	if said, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build metrics-server: %v\n%s", err, said)
-	}
-	if err := os.Rename(tmp, file); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("built metrics-server in %s", time.Since(began).Round(time.Second))
-	return file
+	dir, ca := s.t.TempDir(), s.w.ControlPlane.CAFile()
+	kubeconfig := s.kubeconfig(dir, "kube-system", "metrics-server")
+	s.run(dir, program, append(args, "--cert-dir="+dir, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--metric-resolution=10s", "--kubelet-request-timeout=5s",
+		"--kubelet-certificate-authority="+ca, "--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig)...)
 }
