@@ -194,10 +194,11 @@ func TestAccount(t *testing.T) {
 		"it was told to go long ago":   {func(l *ledger) { l.m.Deleted = map[cluster.InstanceID]time.Time{"i-1": l.ago(15 * time.Minute)} }, "2 of 2"},
 		"it was told, and is gone": {func(l *ledger) {
 			l.g().Instances[0].Phase = cluster.PhaseGone
-			l.m.Deleted = map[cluster.InstanceID]time.Time{"i-1": l.ago(time.Minute)}
+			l.m.Deleted = map[cluster.InstanceID]time.Time{"i-1": l.ago(5 * time.Minute)}
 		}, "1 of 2, 1 coming, short since 0s, wake in 15m0s"},
-		"it was told, and nobody lists it": {func(l *ledger) { l.m.Deleted = map[cluster.InstanceID]time.Time{"i-9": l.ago(time.Minute)} }, "2 of 2"},
-		"it is interrupted":                {func(l *ledger) { l.g().Instances[0].Interruption = &cluster.Interruption{} }, "2 of 2, 1 replaced"},
+		"it was told, and nobody lists it":           {func(l *ledger) { l.m.Deleted = map[cluster.InstanceID]time.Time{"i-9": l.ago(5 * time.Minute)} }, "2 of 2"},
+		"it was told, and the next read may list it": {func(l *ledger) { l.m.Deleted = map[cluster.InstanceID]time.Time{"i-9": l.ago(5*time.Minute - 1)} }, "2 of 2, deleted i-9"},
+		"it is interrupted":                          {func(l *ledger) { l.g().Instances[0].Interruption = &cluster.Interruption{} }, "2 of 2, 1 replaced"},
 		"it is interrupted and no member": {func(l *ledger) {
 			l.g().Instances[0].Interruption, l.g().Instances[0].Member = &cluster.Interruption{}, false
 			l.g().Target--

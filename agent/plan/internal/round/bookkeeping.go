@@ -29,7 +29,7 @@ func (w *State) Remember() {
 			}
 		}
 		for id, at := range w.Memory.Deleted {
-			if shown[id] && !w.Reached(at.Add(deletedFor)) {
+			if !w.Reached(at.Add(unshownFor)) || shown[id] && !w.Reached(at.Add(deletedFor)) {
 				Set(&w.Next.Deleted, id, at)
 			}
 		}

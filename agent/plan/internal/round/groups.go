@@ -19,6 +19,8 @@ const (
 	lagSeen = 10 * time.Second
 	// deletedFor is how long a read may go on showing an instance that was told to go.
 	deletedFor = 15 * time.Minute
+	// unshownFor is how long such an instance is remembered though a read does not show it: the next read may be older.
+	unshownFor = 5 * time.Minute
 	// refusedFor is the first pause after a call that was refused (denied, or no such
 	// group), and refusedMost the longest: such a call costs nothing, a list that came
 	// back empty may be right again in the next read, and who has renewed the
