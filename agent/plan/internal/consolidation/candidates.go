@@ -51,7 +51,7 @@ func (w *Search) replaceable() []int {
 		if w.Disruption.GivenUp(n.Name) || growth.KeepsTotals(w.State, n) != "" || w.Disruption.Full(i, cluster.ReasonDear) != "" {
 			return true
 		}
-		young, _ := w.Disruption.YoungPod(n)
+		young, _ := w.Disruption.YoungPod(n, false)
 		return young != ""
 	})
 }

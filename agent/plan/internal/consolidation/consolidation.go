@@ -3,6 +3,7 @@ package consolidation
 import (
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/disruption"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/plan/internal/round"
@@ -79,7 +80,7 @@ func (w *Search) Decide() {
 		w.Next.Consolidation = &next // so that the next rounds do not look again at once
 		return
 	}
-	if w.Reached(next.Due()) {
+	if w.Reached(next.Due()) && w.youngJob(&next) == "" {
 		w.Disruption.Consolidate(&next)
 		return
 	}
@@ -134,5 +135,22 @@ func (w *Search) quiet() bool {
 }
 
 func (w *Search) heldUntilDue(s *decision.Consolidation) {
+	if job := w.youngJob(s); w.Reached(s.Due()) && job != "" {
+		w.Held("cluster", "cluster", decision.RuleConsolidate, "%s, once pod %s of a Job has ended or has run for an hour", s.Words(), job)
+		return
+	}
 	w.Held("cluster", "cluster", decision.RuleConsolidate, "%s, if that is so until %s", s.Words(), round.Stamp(s.Due()))
+}
+
+// youngJob is a Job's pod that has run for less than an hour on one of the nodes that are to be replaced; empty: there is none. On a node with a cron
+// job there nearly always is one: it leaves the saving known, and only the order waits until it has ended.
+func (w *Search) youngJob(s *decision.Consolidation) cluster.PodKey {
+	for _, name := range s.Nodes {
+		if i, is := w.ByName[name]; is {
+			if pod, _ := w.Disruption.YoungPod(&w.Nodes[i], true); pod != "" {
+				return pod
+			}
+		}
+	}
+	return ""
 }

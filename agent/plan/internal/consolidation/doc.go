@@ -11,7 +11,7 @@
 // It also finds the nodes whose pods all have room on the others: package softtaint lets new pods keep away from these (avoid).
 //
 // It moves no pod that has run for less than an hour: such a pod may be one that the agent has moved, which a restart cannot
-// hide. Layer 4. It refuses to judge whether pods have room (Mover does), and to mark or drain a node.
+// hide. One of a Job leaves the saving known, and the order waits for its end: else a node with a cron job would stay for ever. Layer 4. It refuses to judge whether pods have room (Mover does), and to mark or drain a node.
 //
 // Costs in doc comments have the letters of package scaledown: N nodes, G node groups, C classes of pods.
 package consolidation

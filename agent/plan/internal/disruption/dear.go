@@ -16,12 +16,15 @@ import (
 // that no pod is moved for this more than once an hour, whatever the agent remembers.
 const youngPod = time.Hour
 
-// YoungPod is the youngest pod of a node where it has run for less than youngPod, and until when; empty: none has. It costs the
-// pods of the node.
-func (r *Round) YoungPod(n *round.Node) (young cluster.PodKey, due time.Time) {
+// YoungPod is the youngest pod of a node where it has run for less than youngPod, and until when; empty: none has. Pods of Jobs count
+// where they are asked for. It costs the pods of the node.
+func (r *Round) YoungPod(n *round.Node, jobs bool) (young cluster.PodKey, due time.Time) {
 	for k := range n.Pods {
 		pod := &n.Pods[k]
 		at := pod.Created.Time().Add(youngPod)
+		if !jobs && pod.Owner != nil && pod.Owner.Kind == "Job" {
+			continue
+		}
 		if c := at.Compare(due); !r.Ignored(pod) && (c > 0 || c == 0 && pod.Key < young) {
 			due, young = at, pod.Key
 		}
@@ -83,7 +86,7 @@ func (r *Round) continues(c *decision.Consolidation, n *round.Node, refused stri
 		return false
 	}
 	over, why := r.Reached(r.dueOf(c)), ""
-	switch pod, _ := r.YoungPod(n); {
+	switch pod, _ := r.YoungPod(n, false); {
 	case n.State == round.StateMarked:
 		return !over
 	case pod != "":

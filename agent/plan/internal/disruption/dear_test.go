@@ -69,7 +69,7 @@ func TestYoungPod(t *testing.T) {
 			}
 			d := w.begin()
 			d.Plan.Wake = time.Time{}
-			if got, until := d.YoungPod(&d.Nodes[0]); got != c.want || c.wake > 0 && !until.Equal(w.s.Now.Add(c.wake)) || (c.wake == 0) != d.Plan.Wake.IsZero() || c.wake > 0 && d.Plan.Wake != w.s.Now.Add(c.wake) {
+			if got, until := d.YoungPod(&d.Nodes[0], true); got != c.want || c.wake > 0 && !until.Equal(w.s.Now.Add(c.wake)) || (c.wake == 0) != d.Plan.Wake.IsZero() || c.wake > 0 && d.Plan.Wake != w.s.Now.Add(c.wake) {
 				t.Errorf("%s: %q, awake at %s", name, got, d.Plan.Wake)
 			}
 		}

@@ -165,7 +165,7 @@ func (e *explainer) timer(n *round.Node, f *decision.NodeFacts) decision.Check {
 // savings tells of a node that is kept from consolidation by a young pod, and of one that new pods keep away from.
 func (e *explainer) savings(n *round.Node, add func(rule string, ok bool, why string)) {
 	if w := e.end; w.Policy.Consolidates() && e.consolidation(n) == nil {
-		if pod, due := w.ScaleDown.Disruption.YoungPod(n); pod != "" {
+		if pod, due := w.ScaleDown.Disruption.YoungPod(n, true); pod != "" {
 			add(decision.RuleConsolidate, false, fmt.Sprintf("cheaper machines do not replace it before %s: pod %s has run for less than an hour until then", e.at(due), pod))
 		}
 	}
