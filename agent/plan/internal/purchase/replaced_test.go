@@ -33,8 +33,13 @@ func TestWorthwhile(t *testing.T) {
 		}
 		c.change(k, k.waiting(10, 100, 100))
 		b := k.buyer()
+		left := b.worthwhile(b.orderedCosts())
+		if slices.Contains(left, false) != (name == "it may not grow") {
+			t.Errorf("%s: of so few groups one is left out: %v", name, left)
+		}
+		b.leaveOut(left, b.orderedCosts())
 		var got []string
-		for g, is := range b.worthwhile(b.orderedCosts()) {
+		for g, is := range left {
 			if is {
 				got = append(got, string(b.Groups[g].ID))
 			}
