@@ -80,6 +80,16 @@ func (b *burstRound) owned(uid cluster.UID, class, n int, age time.Duration, mis
 	}
 }
 
+// joins lets the machine that was ordered become a Node on which later pods run.
+func (b *burstRound) joins(pods int, change func(n *cluster.Node)) {
+	n := &cluster.Node{Name: "new", ProviderID: "x:///new", Created: burstNow.Add(-time.Second), Ready: cluster.StatusTrue, ReadySince: burstNow.Add(-time.Second)}
+	for i := range pods {
+		n.Pods = append(n.Pods, cluster.Pod{Key: cluster.PodKey(fmt.Sprint("default/bound-", i)), Node: "new", Class: late, Created: cluster.At(burstNow.Add(-time.Second))})
+	}
+	change(n)
+	b.s.Nodes = append(b.s.Nodes, n)
+}
+
 // hold plays the round, and says which pods wait, and until when they do.
 func (b *burstRound) hold() (waiting string, until time.Duration) {
 	w := round.New(new(round.Cache), &b.s, &b.m, &b.p)
@@ -107,6 +117,8 @@ func (b *burstRound) hold() (waiting string, until time.Duration) {
 	}
 	return strings.Join(held, " "), until
 }
+
+func same(*cluster.Node) {}
 
 // TestHoldBurst: which pods wait for the rest of a burst, and until when.
 func TestHoldBurst(t *testing.T) {
@@ -161,6 +173,106 @@ func reservedMissing(pods, counted int) func(b *burstRound) {
 		b.owned("rs", late, pods, 0, 0)
 		b.m.ReservedMissing = map[string]int{round.MissingPodsKey("g", "rs"): counted, round.MissingPodsKey("g", "gone"): 9}
 	}
+}
+
+// TestOvertaken: pods that lost their room to later pods wait with these, unless a machine that was ordered is missing.
+func TestOvertaken(t *testing.T) {
+	const waits = "early"
+	leaves := func(n *cluster.Node) { n.Deleting = true }
+	old := func(n *cluster.Node) {
+		n.Name, n.ProviderID, n.ReadySince = "old", "x:///old", burstNow.Add(-time.Hour)
+	}
+	group := func(b *burstRound) *cluster.NodeGroup { return &b.s.Groups[0] }
+	for name, c := range map[string]struct {
+		change func(b *burstRound)
+		want   string
+	}{
+		"ten later pods run there": {func(b *burstRound) { b.joins(10, same) }, waits},
+		"nine do":                  {func(b *burstRound) { b.joins(9, same) }, ""},
+		"nine do, and one waits":   {func(b *burstRound) { b.joins(9, same); b.pods(late, 1, 0) }, "early late"},
+		"none does yet":            {func(b *burstRound) { b.joins(0, same); b.pods(late, 10, 0) }, "early late"},
+		"no machine is a Node yet": {func(b *burstRound) { b.pods(late, 10, 0) }, "late"},
+		"no pod lost its room":     {func(b *burstRound) { b.joins(10, same); b.s.Pods = nil; b.pods(late, 1, 0) }, ""},
+		"they came long ago": {func(b *burstRound) {
+			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(burstNow.Add(-quiet)) }))
+		}, ""},
+		"they are older": {func(b *burstRound) {
+			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(b.m.BurstOrdered.Add(-time.Second)) }))
+		}, ""},
+		"they are older than an order of just burstNow": {func(b *burstRound) {
+			b.m.BurstOrdered = burstNow.Add(-time.Second)
+			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(burstNow.Add(-2 * time.Second)) }))
+		}, ""},
+		"later pods of the class it counted on": {func(b *burstRound) { b.joins(10, changePods(func(p *cluster.Pod) { p.Class = early })) }, waits},
+		"their stamp is the order's second": {func(b *burstRound) {
+			b.m.BurstOrdered = b.m.BurstOrdered.Add(900 * time.Millisecond)
+			b.joins(10, changePods(func(p *cluster.Pod) { p.Created = cluster.At(b.m.BurstOrdered.Truncate(time.Second)) }))
+		}, waits},
+		"so is that of pods it counted on": {func(b *burstRound) {
+			b.m.BurstOrdered = b.m.BurstOrdered.Add(900 * time.Millisecond)
+			b.joins(10, changePods(func(p *cluster.Pod) { p.Created, p.Class = cluster.At(b.m.BurstOrdered.Truncate(time.Second)), early }))
+		}, ""},
+		"static pods": {func(b *burstRound) { b.joins(10, changePods(func(p *cluster.Pod) { p.Mirror = true })) }, ""},
+		"pods of a DaemonSet": {func(b *burstRound) {
+			b.joins(10, changePods(func(p *cluster.Pod) { p.Owner = &cluster.Owner{Kind: "DaemonSet"} }))
+		}, ""},
+		"the machine is starting": {func(b *burstRound) { b.joins(10, starting) }, waits},
+		"the machine goes":        {func(b *burstRound) { b.joins(10, leaves) }, ""},
+		"another one is coming":   {func(b *burstRound) { b.joins(10, leaves); second(b, 1) }, waits},
+		"one of two has failed": {func(b *burstRound) {
+			b.joins(10, same)
+			second(b, 2)
+			group(b).Instances[1].Phase = cluster.PhaseFailed
+		}, ""},
+		"two of two are":              {func(b *burstRound) { b.joins(10, same); second(b, 2) }, waits},
+		"no order is known":           {func(b *burstRound) { b.joins(10, same); b.m.Resized = nil }, ""},
+		"on a machine that was there": {func(b *burstRound) { b.joins(12, old); group(b).Instances[0].ID = "x:///old" }, ""},
+		"a machine that was there goes": {func(b *burstRound) {
+			b.joins(10, same)
+			b.joins(0, func(n *cluster.Node) { old(n); n.Deleting = true })
+			group(b).Instances = append(group(b).Instances, cluster.Instance{ID: "x:///old", Phase: cluster.PhaseRunning, Member: true})
+			b.m.Resized["g"] = decision.Resized{To: 2, At: burstNow}
+		}, waits},
+		"a node of no group joins": {func(b *burstRound) {
+			b.joins(10, same)
+			b.joins(12, func(n *cluster.Node) { n.Name, n.ProviderID = "foreign", "x:///foreign" })
+		}, waits},
+		"a machine of another group joins": {func(b *burstRound) {
+			b.joins(10, same)
+			b.joins(12, func(n *cluster.Node) { n.Name, n.ProviderID = "h", "x:///h" })
+			b.s.Groups = append(b.s.Groups, cluster.NodeGroup{ID: "h", Max: 9, Target: 1, ReadAt: burstNow, Instances: []cluster.Instance{{ID: "x:///h", Phase: cluster.PhaseRunning, Member: true}}})
+		}, waits},
+		"a group that is gone was counted on": {func(b *burstRound) {
+			b.joins(10, same)
+			b.m.Reservations = append(b.m.Reservations, decision.Reservation{Group: "gone", Pods: []cluster.PodKey{"default/any"}})
+		}, ""},
+	} {
+		b := newBurst()
+		c.change(b)
+		if got, _ := b.hold(); got != c.want {
+			t.Errorf("%s: %q waits, want %q", name, got, c.want)
+		}
+	}
+}
+
+// changePods changes the pods of a node.
+func changePods(change func(p *cluster.Pod)) func(n *cluster.Node) {
+	return func(n *cluster.Node) {
+		for i := range n.Pods {
+			change(&n.Pods[i])
+		}
+	}
+}
+
+// starting gives a Ready node a taint that its start takes off.
+func starting(n *cluster.Node) {
+	n.Taints = []cluster.Taint{{Key: "node.kubernetes.io/network-unavailable", Effect: "NoSchedule"}}
+}
+
+// second adds a machine that is coming; so many were ordered.
+func second(b *burstRound, ordered int) {
+	b.s.Groups[0].Instances = append(b.s.Groups[0].Instances, cluster.Instance{ID: "x:///second", Phase: cluster.PhaseRunning, Member: true, Created: burstNow})
+	b.m.Resized["g"] = decision.Resized{To: ordered, At: burstNow}
 }
 
 // TestRemember: which moment counts as the order of a burst in the next round.
