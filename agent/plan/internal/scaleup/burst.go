@@ -13,6 +13,11 @@ import (
 // This file lets the later pods of a burst wait for each other, so that one more order of machines serves all of them. It does not
 // hold the first order of a burst, fewer pods than make a burst, and pods that an order has counted on, unless
 // later pods run on its machines and none of these is missing.
+//
+// It costs up to BurstHold of waiting. In 24 drawn worlds whose pods come within ten seconds (package worlds, seeds from 955001) it makes 100 orders
+// in place of 247, and leaves 0.5 % of the pods to a further purchase after the burst in place of 1.5 %; the machines cost 1.004 times as much (geometric mean).
+// On 12 days (seeds 954201 and 954202) it moves the bill by 0.3 %. Without the case of overtaken pods a burst on the real control plane
+// takes three orders in place of two (TestTrickledBurst), where machines join within seconds.
 
 const (
 	// least is how many pods make a burst. Machines for fewer are ordered at once, whatever
