@@ -96,12 +96,16 @@ func TestLoopApprovesBesideALiar(t *testing.T) {
 		c.launch()
 		loop(t, c, func(_ *Config, d *Deps) { d.Events = told }, func(client *fake.Clientset, _ *Service) {
 			status := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}, Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.5"}}}
-			create(t, client, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liar"}, Status: status}, ownNode(), pending(t, "a", rules.UserPrefix+host))
+			create(t, client, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "liar"}, Status: status}, ownNode())
+			wait(time.Second) // the watch of Nodes may be behind that of requests
+			create(t, client, pending(t, "a", rules.UserPrefix+host))
 			wait(10 * time.Second)
 			if got := condition(t, client, "a"); got != "approved" || told.count("Warning ServingCertificateApproved") != 1 || told.count("kubectl delete node liar") != 1 {
 				t.Errorf("%q, events %v", got, told.told)
 			}
-			create(t, client, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "same"}, Spec: ownNode().Spec, Status: status}, pending(t, "b", rules.UserPrefix+host))
+			create(t, client, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "same"}, Spec: ownNode().Spec, Status: status})
+			wait(time.Second)
+			create(t, client, pending(t, "b", rules.UserPrefix+host))
 			wait(10 * time.Second)
 			if got := condition(t, client, "b"); got != "" || told.count("Held b (R20)") != 1 {
 				t.Errorf("%q, events %v", got, told.told)
