@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -225,7 +224,7 @@ func (o *Observer) ReadOnlySnapshot() cluster.Snapshot {
 	if o.corrected.inventoryVersion != version || !now.Before(o.corrected.validUntil) {
 		known = -1
 	}
-	o.store.PlugDevices(slices.Concat(groups, o.corrected.groups)...)
+	o.store.PlugDevices(groups, o.corrected.groups)
 	s, nodeVersion, evidence := o.store.Snapshot(known)
 	s.Now, s.Stale, s.ControlPlaneVersion = now, stale, o.version
 	if evidence != nil {

@@ -237,8 +237,8 @@ func TestSelectorsAreBounded(t *testing.T) {
 	}
 }
 
-// TestExtendedResources: a resource that a class backs is a claim, by the youngest class, until a node or template has it of a plug-in; what an
-// init container asks for is met by those of the containers after it.
+// TestExtendedResources: the index makes a claim of an extended resource that a DeviceClass backs, of several the youngest, as long as no node and no
+// template has the resource from a device plug-in. What the containers ask for serves the init containers before them too.
 func TestExtendedResources(t *testing.T) {
 	x := index()
 	back := func(class string, second int64) {

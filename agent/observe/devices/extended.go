@@ -30,16 +30,29 @@ func (a *extendedAsk) name() string {
 
 // extendedAsks are what a pod's containers ask of extended resources.
 func extendedAsks(spec *corev1.PodSpec) (out []extendedAsk) {
-	for i, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(c.Resources.Requests)), extended) {
-			continue
-		}
-		brief := i < len(spec.InitContainers) && (c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways)
-		for at, name := range slices.Sorted(maps.Keys(c.Resources.Requests)) {
-			q := c.Resources.Requests[name]
-			if n, whole := q.AsInt64(); whole && n > 0 && extended(name) {
-				out = append(out, extendedAsk{string(name), i, at, brief, n})
-			}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		out = appendAsks(out, c, i, c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways)
+	}
+	for i := range spec.Containers {
+		out = appendAsks(out, &spec.Containers[i], len(spec.InitContainers)+i, false)
+	}
+	return out
+}
+
+// appendAsks appends those of one container. Most containers ask for no extended resource, and each change of each pod comes here.
+func appendAsks(out []extendedAsk, c *corev1.Container, i int, brief bool) []extendedAsk {
+	any := false
+	for name := range c.Resources.Requests {
+		any = any || extended(name)
+	}
+	if !any {
+		return out
+	}
+	for at, name := range slices.Sorted(maps.Keys(c.Resources.Requests)) {
+		q := c.Resources.Requests[name]
+		if n, whole := q.AsInt64(); whole && n > 0 && extended(name) {
+			out = append(out, extendedAsk{string(name), i, at, brief, n})
 		}
 	}
 	return out

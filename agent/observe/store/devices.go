@@ -78,12 +78,18 @@ func (s *Store) WantsDevices() (claims, perhaps bool) {
 }
 
 // PlugDevices tells which extended resources nodes and templates have: they are a device plug-in's. It costs these, times the DeviceClasses.
-func (s *Store) PlugDevices(groups ...cluster.NodeGroup) {
+func (s *Store) PlugDevices(groups ...[]cluster.NodeGroup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.devices.SetPlugged(func(resource string) bool {
-		return slices.ContainsFunc(groups, func(g cluster.NodeGroup) bool { return g.Template.Allocatable.Extended[resource] > 0 }) ||
-			slices.ContainsFunc(s.nodes.listed, func(e *nodeEntry) bool { return e.node.Allocatable.Extended[resource] > 0 })
+		for _, list := range groups {
+			for i := range list {
+				if list[i].Template.Allocatable.Extended[resource] > 0 {
+					return true
+				}
+			}
+		}
+		return slices.ContainsFunc(s.nodes.listed, func(e *nodeEntry) bool { return e.node.Allocatable.Extended[resource] > 0 })
 	})
 }
 

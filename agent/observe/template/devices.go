@@ -6,8 +6,8 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
 
-// fewestDevices are the devices of the settled node that has the fewest, and of these the fewest taints: one that is sick is no pattern. A node that shows none while others do lacks its driver for
-// now; where none of them does, the next machine has none either, whatever was promised. While all nodes are young, what is known
+// fewestDevices are the devices of the settled node that has the fewest, of several the one with the fewest taints: a device that is sick
+// on one node is well on the next machine. A node that shows none while others do lacks its driver for now; where none of them does, the next machine has none either, whatever was promised. While all nodes are young, what is known
 // is kept: a driver publishes its devices some time after its node is Ready.
 func (r *readyNodes) fewestDevices() *cluster.Devices {
 	settled, fewest := false, (*cluster.Devices)(nil)
