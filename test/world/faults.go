@@ -476,7 +476,7 @@ func Draw(seed uint64, length time.Duration, agents, tempo int) []Fault {
 			}
 			at += time.Duration(r.ExpFloat64() * float64(meanPause) / float64(tempo))
 		}
-		if r.IntN(2) == 0 { // what it leaves is not cured by what comes after it
+		if r.IntN(2) == 0 { // behind the storm: no later fault makes the agents list again what the gap has hidden
 			out = append(out, Fault{At: act + stormLength/time.Duration(tempo), For: 90 * time.Second, Kind: "gap", Agent: -1, N: r.IntN(1 << 20)})
 		}
 	}

@@ -59,7 +59,7 @@ func (p *pools) read() []pool.Pool {
 
 // addPools adds the groups of the pools that a whole read has not found.
 func (p *Provider) addPools(ctx context.Context, found []asgtypes.AutoScalingGroup) ([]asgtypes.AutoScalingGroup, error) {
-	list := p.pools.read() // none: what is missing is forgotten, too
+	list := p.pools.read() // empty where groups.yaml has no pool any more: p.pools.missing is set anew below
 	there := make(map[cluster.GroupID]bool, len(found))
 	for _, g := range found {
 		there[cluster.GroupID(aws.ToString(g.AutoScalingGroupName))] = true

@@ -152,13 +152,7 @@ func (s *scene) startMetricsServer(program string) {
 		s.t.Fatal(err)
 	}
 	var args []string
-	for objects := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		o := &unstructured.Unstructured{}
-		if err := objects.Decode(o); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			s.t.Fatal(err)
-		}
+	for _, o := range s.manifests(bytes.NewReader(text)) {
 		switch o.GetKind() {
 		case "Deployment":
 			containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
@@ -203,4 +197,18 @@ func (s *scene) runMetricsServer(program string, args []string, port int) {
 	kubeconfig := s.kubeconfig(dir, "kube-system", "metrics-server")
 	s.run(dir, program, append(args, "--cert-dir="+dir, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--metric-resolution=10s", "--kubelet-request-timeout=5s",
 		"--kubelet-certificate-authority="+ca, "--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig)...)
+}
+
+// manifests are the objects of a YAML stream.
+func (s *scene) manifests(text io.Reader) (out []*unstructured.Unstructured) {
+	s.t.Helper()
+	for objects := yaml.NewYAMLOrJSONDecoder(text, 4096); ; {
+		o := &unstructured.Unstructured{}
+		if err := objects.Decode(o); errors.Is(err, io.EOF) {
+			return out
+		} else if err != nil {
+			s.t.Fatal(err)
+		}
+		out = append(out, o)
+	}
 }

@@ -2,9 +2,7 @@ package e2e
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
@@ -136,13 +133,7 @@ func (s *scene) startKueue(program string) {
 	var config string
 	var all bytes.Buffer
 	manifests := s.kubectl("", "kustomize", filepath.Join(source(s.t, "kueue", "sigs.k8s.io/kueue"), "config", "default"))
-	for objects := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifests), 4096); ; {
-		o := &unstructured.Unstructured{}
-		if err := objects.Decode(o); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			s.t.Fatal(err)
-		}
+	for _, o := range s.manifests(strings.NewReader(manifests)) {
 		switch o.GetKind() {
 		case "Deployment", "APIService":
 			continue

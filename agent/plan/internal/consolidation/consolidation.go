@@ -135,11 +135,13 @@ func (w *Search) quiet() bool {
 }
 
 func (w *Search) heldUntilDue(s *decision.Consolidation) {
-	if job := w.youngJob(s); w.Reached(s.Due()) && job != "" {
-		w.Held("cluster", "cluster", decision.RuleConsolidate, "%s, once pod %s of a Job has ended or has run for an hour", s.Words(), job)
-		return
+	when := "if that is so until " + round.Stamp(s.Due())
+	if w.Reached(s.Due()) {
+		if job := w.youngJob(s); job != "" {
+			when = "once pod " + string(job) + " of a Job has ended or has run for an hour"
+		}
 	}
-	w.Held("cluster", "cluster", decision.RuleConsolidate, "%s, if that is so until %s", s.Words(), round.Stamp(s.Due()))
+	w.Held("cluster", "cluster", decision.RuleConsolidate, "%s, %s", s.Words(), when)
 }
 
 // youngJob is a Job's pod that has run for less than an hour on one of the nodes that are to be replaced; empty: there is none. On a node with a cron
