@@ -139,7 +139,7 @@ func (k *kubelet) reject(pod *corev1.Pod) string {
 			continue
 		}
 		count++
-		for name, q := range resourcehelper.PodRequests(p.pod, resourcehelper.PodResourcesOptions{}) {
+		for name, q := range requests(p.pod) {
 			left := allocatable[name]
 			left.Sub(q)
 			allocatable[name] = left
@@ -148,12 +148,24 @@ func (k *kubelet) reject(pod *corev1.Pod) string {
 	if pods := allocatable[corev1.ResourcePods]; count >= pods.Value() {
 		return "OutOfpods"
 	}
-	for name, q := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
+	for name, q := range requests(pod) {
 		if left := allocatable[name]; !q.IsZero() && q.Cmp(left) > 0 {
 			return "OutOf" + string(name)
 		}
 	}
 	return ""
+}
+
+// requests are what a pod takes of allocatable: no extended resource for which kube-scheduler has made a claim, as in removeMissingExtendedResources of the
+// kubelet 1.36. That one admits any extended resource that the node does not have; this one does not.
+func requests(pod *corev1.Pod) corev1.ResourceList {
+	out := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	if s := pod.Status.ExtendedResourceClaimStatus; s != nil {
+		for _, m := range s.RequestMappings {
+			delete(out, corev1.ResourceName(m.ResourceName))
+		}
+	}
+	return out
 }
 
 // launch brings a pod to Running after the time that its containers take. After a
