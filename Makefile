@@ -117,8 +117,8 @@ e2e-terraform: ## terraform itself applies and destroys the module of deploy/ter
 e2e-hpa: ## load, HorizontalPodAutoscaler, machines, and back, with the real metrics-server built from its Go module (4 minutes of CPU once, then 2 minutes)
 	cd test && AUTOSCALER_TEST_HPA=1 $(GO) test ./suite/e2e -run TestHPA -count=1 -v -timeout 40m
 
-e2e-dra: ## pods with ResourceClaims and the real kube-scheduler: devices that groups.yaml tells, drivers that publish late, machines that go (a minute); and the allocation held against Kubernetes' own in drawn worlds
-	cd test && $(GO) test ./suite/e2e ./judge/devices -run 'TestDevices|TestAllocates' -count=1 -v -timeout 20m
+e2e-dra: ## pods with ResourceClaims and the real kube-scheduler: devices that groups.yaml tells, drivers that publish late, machines that go, Kubernetes' example driver built from its Go module (2 minutes of CPU once, then 2 minutes); and the allocation held against Kubernetes' own in drawn worlds
+	cd test && AUTOSCALER_TEST_DRA=1 $(GO) test ./suite/e2e ./judge/devices -run 'TestDevices|TestExampleDriver|TestAllocates' -count=1 -v -timeout 20m
 
 e2e-kueue: ## Jobs that Kueue admits by ProvisioningRequests, with Kueue's own manager built from its Go module (6 minutes of CPU once, then 2 minutes)
 	cd test && AUTOSCALER_TEST_KUEUE=1 $(GO) test ./suite/e2e -run TestKueue -count=1 -v -timeout 40m

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
+	"os"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/controlplane"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 )
 
@@ -110,6 +113,108 @@ spec: {selectors: [{cel: {expression: 'device.driver == "gpu.example.com" && dev
 	s.until("two devices fit one machine", func() bool { return len(s.nodes()) == 1 && s.running("train") == 2 })
 	s.scale("train", 0)
 	s.until("no machine", func() bool { return len(s.nodes()) == 0 })
+}
+
+// TestExampleDriver plays Kubernetes' example driver of its Go module on each machine, with the ResourceSlices that it publishes: pods with claims, pods of
+// one claim, pods with an extended resource that its DeviceClass backs, and a DeviceTaintRule, which keeps pods off what is bought as well.
+func TestExampleDriver(t *testing.T) {
+	if os.Getenv("AUTOSCALER_TEST_DRA") != "1" {
+		t.Skip("the driver takes minutes to build: make e2e-dra runs this")
+	}
+	program := built(t, "draexample", "sigs.k8s.io/dra-example-driver/cmd/dra-example-kubeletplugin")
+	gate := "--feature-gates=DRADeviceTaintRules=true"
+	s := newScene(t, func(o *world.Options) {
+		o.ExtraArgs = map[string][]string{controlplane.APIServer: {gate, "--runtime-config=resource.k8s.io/v1beta2=true"}, controlplane.Scheduler: {gate}, controlplane.ControllerManager: {gate}}
+	})
+	s.apply(`apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu.example.com}
+spec: {extendedResourceName: example.com/gpu, selectors: [{cel: {expression: "device.driver == 'gpu.example.com'"}}]}
+`)
+	s.start("AUTOSCALER_SCALING_UNNEEDED_FOR=10s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=10s")
+	s.workers(world.Workers{Name: "workers", Max: 8})
+	if err := s.w.PutSection("groups", map[string]any{"workers": map[string]any{"template": map[string]any{"devices": []any{map[string]any{
+		"driver": deviceDriver, "count": 2, "attributes": map[string]any{"model": "LATEST-GPU-MODEL"}, "capacity": map[string]any{"memory": "80Gi"}}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	running := map[string]func(){}
+	reached := func(what string, machines int, ok func() bool) {
+		t.Helper()
+		t.Logf("%s after %s", what, s.until(what, func() bool {
+			s.drive(program, running)
+			return ok()
+		}))
+		if g, _ := s.w.Cloud.Group("workers"); g.Desired != machines {
+			t.Errorf("%s: target %d, want %d", what, g.Desired, machines)
+		}
+	}
+	s.claiming("train", 4, `{requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "LATEST-GPU-MODEL" && device.capacity["gpu.example.com"].memory.compareTo(quantity("80Gi")) >= 0'}}]}}]}`)
+	reached("four pods with a device each run on two machines", 2, func() bool { return s.running("train") == 4 })
+	s.apply(`apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: one, namespace: default}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: together, namespace: default}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: together}}
+  template:
+    metadata: {labels: {app: together}}
+    spec: {terminationGracePeriodSeconds: 1, resourceClaims: [{name: gpu, resourceClaimName: one}], containers: [{name: c, image: nginx, resources: {requests: {cpu: 50m}, claims: [{name: gpu}]}}]}
+`)
+	reached("three pods of one claim run on one machine", 3, func() bool { return s.running("together") == 3 })
+	s.apply(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: plain, namespace: default}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: plain}}
+  template:
+    metadata: {labels: {app: plain}}
+    spec: {terminationGracePeriodSeconds: 1, containers: [{name: c, image: nginx, resources: {requests: {cpu: 50m}, limits: {example.com/gpu: "1"}}}]}
+`)
+	reached("three pods with an extended resource run, one of them on what was left", 4, func() bool { return s.running("plain") == 3 })
+	s.apply(`apiVersion: resource.k8s.io/v1beta2
+kind: DeviceTaintRule
+metadata: {name: sick}
+spec: {deviceSelector: {driver: gpu.example.com}, taint: {key: sick, effect: NoSchedule}}
+`)
+	s.scale("plain", 4)
+	s.explained("plain", "cannot allocate all claims")
+	reached("nothing is bought", 4, func() bool { return s.running("plain") == 3 })
+	s.kubectl("", "delete", "devicetaintrule", "sick")
+	reached("the fourth runs", 5, func() bool { return s.running("plain") == 4 })
+	s.kubectl("", "delete", "deployment", "--all")
+	s.until("no machine", func() bool { return len(s.nodes()) == 0 })
+}
+
+// drive runs the driver of each Node, and ends that of one that has gone.
+func (s *scene) drive(program string, running map[string]func()) {
+	s.t.Helper()
+	gone := maps.Clone(running)
+	for _, n := range s.nodes() {
+		delete(gone, n.Name)
+		if running[n.Name] != nil {
+			continue
+		}
+		dir, err := os.MkdirTemp("", "dra") // a socket's path is short
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.t.Cleanup(func() { os.RemoveAll(dir) })
+		if err := os.Mkdir(dir+"/registry", 0o700); err != nil {
+			s.t.Fatal(err)
+		}
+		running[n.Name] = s.run(dir, program, "--node-name="+n.Name, "--num-devices=2", "--kubeconfig="+s.w.ControlPlane.Kubeconfig(),
+			"--cdi-root="+dir+"/cdi", "--kubelet-registrar-directory-path="+dir+"/registry", "--kubelet-plugins-directory-path="+dir+"/plugins")
+	}
+	for name, stop := range gone {
+		stop()
+		delete(running, name)
+	}
 }
 
 // explained waits until explain says something of the Deployment's pod.
