@@ -42,7 +42,7 @@ var Filters = []Filter{
 		if c.TooLarge {
 			return "not judged, for their size: " + c.NotUnderstood[0]
 		}
-		return "not judged by this version: " + strings.Join(slices.Sorted(slices.Values(c.NotUnderstood)), ", ")
+		return "not judged: " + strings.Join(slices.Sorted(slices.Values(c.NotUnderstood)), ", ")
 	}},
 	{"F1", "NodeUnschedulable", func(c *cluster.PodClass, s *NodeInfo) string {
 		if !s.Unschedulable || tolerated(c.Tolerations, cluster.Taint{Key: "node.kubernetes.io/unschedulable", Effect: noSchedule}) {

@@ -94,7 +94,7 @@ func TestRefusedWords(t *testing.T) {
 			t.Errorf("%v: %s", taints, words)
 		}
 	}
-	for large, want := range map[bool]string{false: "not judged by this version: a, b", true: "not judged, for their size: b"} {
+	for large, want := range map[bool]string{false: "not judged: a, b", true: "not judged, for their size: b"} {
 		if _, words := Refused(&cluster.PodClass{NotUnderstood: []string{"b", "a"}, TooLarge: large}, &NodeInfo{}); words != want {
 			t.Errorf("too large %v: %s", large, words)
 		}

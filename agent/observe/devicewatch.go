@@ -32,9 +32,10 @@ func (o *Observer) watchDevices(ctx context.Context) {
 		claims, perhaps := o.store.WantsDevices()
 		if now := time.Now(); !now.Before(next) || claims && !asked || perhaps && !looked {
 			next, asked, looked = now.Add(classLook), claims, perhaps
-			if o.devicesServed(ctx, claims) {
-				o.followDevices(ctx)
-				o.Wake(o.store.SetDevicesRead(false))
+			if served, why := o.devicesServed(ctx, claims); served {
+				o.Wake(o.store.SetDevicesUnread(o.followDevices(ctx)))
+			} else {
+				o.Wake(o.store.SetDevicesUnread(why))
 			}
 			o.devicesTried.Store(true)
 		}
@@ -45,18 +46,18 @@ func (o *Observer) watchDevices(ctx context.Context) {
 	}
 }
 
-// devicesServed tells whether the kinds are served, and whether they are there or wanted.
-func (o *Observer) devicesServed(ctx context.Context, wanted bool) bool {
+// devicesServed tells whether the kinds are served, and there or wanted; why not, in words that follow "the objects are".
+func (o *Observer) devicesServed(ctx context.Context, wanted bool) (served bool, why string) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if !o.serves(ctx, resourcev1.SchemeGroupVersion.String(), "resourceslices") {
-		return false
+		return false, "not read: the API server does not serve them; it is asked again in " + classLook.String()
 	}
 	if wanted {
-		return true
+		return true, ""
 	}
 	some, err := o.client.ResourceV1().DeviceClasses().List(ctx, metav1.ListOptions{Limit: 1})
-	return err == nil && len(some.Items) > 0
+	return err == nil && len(some.Items) > 0, "being read"
 }
 
 // serves tells whether the API server serves a kind.
@@ -65,8 +66,8 @@ func (o *Observer) serves(ctx context.Context, version, kind string) bool {
 	return err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == kind })
 }
 
-// followDevices returns when a kind may not be watched, or is not served any more.
-func (o *Observer) followDevices(ctx context.Context) {
+// followDevices returns when a kind may not be watched, or is not served any more, with why, in words that follow "the objects are".
+func (o *Observer) followDevices(ctx context.Context) (why string) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	s, r := o.store, o.client.ResourceV1()
@@ -87,10 +88,11 @@ func (o *Observer) followDevices(ctx context.Context) {
 		}))
 	}
 	if cache.WaitForCacheSync(ctx.Done(), synced...) {
-		o.Wake(s.SetDevicesRead(true))
+		o.Wake(s.SetDevicesUnread(""))
 		o.devicesTried.Store(true)
 		<-ctx.Done()
 	}
+	return "not read: they cannot be watched (rights: kubectl apply -f rbac.yaml); tried again in " + classLook.String()
 }
 
 // follow runs an informer of one kind. What it held is forgotten when it ends.

@@ -160,7 +160,7 @@ pods low 1 cpu=10m prio=-20
 		"naked-000":         {"it is bound to node n1", "it keeps its node", "no controller"},
 		"gated-000":         {"scheduling gates"},
 		"ds-000":            {"a machine is never bought for it"},
-		"odd-000":           {"not judged by this version: dra", "U6"},
+		"odd-000":           {"not judged: dra", "U6"},
 		"low-000":           {"priority -20 is below the cutoff", "U14"},
 		"sma":               {"there is no pod sma; near: default/small-000"},
 		"nobody":            {"there is no pod nobody", "finished"},

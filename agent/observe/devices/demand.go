@@ -30,10 +30,10 @@ func (x *Index) Complete(key cluster.PodKey, class *cluster.PodClass) {
 	class.NotUnderstood = slices.DeleteFunc(slices.Clone(class.NotUnderstood), func(s string) bool { return strings.HasPrefix(s, convert.ResourceClaims) })
 	why := ""
 	switch {
-	case x.read:
+	case x.Read():
 		why = x.completeClaims(key, &u, class)
 	case len(u.claims) > 0:
-		why = "the objects of resource.k8s.io/v1 are not read (the server does not serve them, or does not allow it: kubectl apply -f rbac.yaml)"
+		why = "the objects of resource.k8s.io/v1 are " + x.unread
 	}
 	if why != "" {
 		class.NotUnderstood, class.Claims = append(class.NotUnderstood, convert.ResourceClaims+": "+why), nil

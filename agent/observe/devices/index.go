@@ -31,7 +31,7 @@ type Index struct {
 	rules     map[string]*resourcev1beta2.DeviceTaintRuleSpec
 	plugged   map[string]bool // extended resources that a device plug-in offers somewhere
 	claiming  int             // pods with claims of their own
-	read      bool
+	unread    string          // why the objects are not read; empty: they are
 	cel       evaluator
 	changed   changes
 }
@@ -79,15 +79,20 @@ func NewIndex() *Index {
 	return &Index{
 		classes: map[string]class{}, slices: map[string]*slice{}, pools: map[poolID]map[string]*slice{}, onNode: map[cluster.NodeName]map[string]*slice{}, claims: map[string]claim{},
 		templates: map[string]*resourcev1.DeviceClaim{}, taken: map[deviceID]string{}, pods: map[cluster.PodKey]Use{}, users: map[reference][]cluster.PodKey{}, selectors: map[string]bool{}, partial: map[poolID]string{}, plugged: map[string]bool{}, rules: map[string]*resourcev1beta2.DeviceTaintRuleSpec{},
+		unread:  "being read",
 		changed: changes{pods: map[cluster.PodKey]bool{}, nodes: map[cluster.NodeName]bool{}},
 	}
 }
 
-// SetRead tells whether the objects are read; before, no claim is judged.
-func (x *Index) SetRead(read bool) { x.read, x.changed.all = read, true }
+// SetUnread tells why the objects are not read, in words that follow "the objects of resource.k8s.io/v1 are"; empty: they are read. Before,
+// no claim is judged.
+func (x *Index) SetUnread(why string) {
+	x.changed.all = x.changed.all || why != x.unread
+	x.unread = why
+}
 
 // Read tells whether the objects are read.
-func (x *Index) Read() bool { return x.read }
+func (x *Index) Read() bool { return x.unread == "" }
 
 // Wanted tells whether a pod has claims, and whether one has or asks for an extended resource, which a DeviceClass may back.
 func (x *Index) Wanted() (claims, any bool) { return x.claiming > 0, len(x.pods) > 0 }

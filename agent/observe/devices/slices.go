@@ -142,7 +142,7 @@ func attribute(v *resourcev1.DeviceAttribute) string {
 
 // OnNode returns what slices offer on a node alone; nil: nothing. It costs the devices, times the selectors the first time.
 func (x *Index) OnNode(node cluster.NodeName) *cluster.Devices {
-	if !x.read || len(x.onNode[node]) == 0 {
+	if !x.Read() || len(x.onNode[node]) == 0 {
 		return nil
 	}
 	pools := map[poolID][]*slice{}
@@ -266,7 +266,7 @@ func valid(pool []*slice) bool {
 
 // Judge returns devices of a template with what the selectors of today say of them, all of them free.
 func (x *Index) Judge(of *cluster.Devices) *cluster.Devices {
-	if of == nil || !x.read {
+	if of == nil || !x.Read() {
 		return of
 	}
 	out := *of

@@ -65,9 +65,10 @@ func (s *Store) DeleteResourceClaimTemplate(key string) Urgency {
 	return s.change(func() { s.devices.DeleteTemplate(key) })
 }
 
-// SetDevicesRead tells whether the objects of resource.k8s.io are read; before, pods with claims are held.
-func (s *Store) SetDevicesRead(read bool) Urgency {
-	return s.change(func() { s.devices.SetRead(read) })
+// SetDevicesUnread tells why the objects of resource.k8s.io are not read, in words that follow "the objects are"; empty: they are read.
+// Before, pods with claims are held.
+func (s *Store) SetDevicesUnread(why string) Urgency {
+	return s.change(func() { s.devices.SetUnread(why) })
 }
 
 // WantsDevices tells whether a pod has claims, and whether one may have, by the extended resources that it asks for.

@@ -23,8 +23,8 @@ func TestClaimsLeaveTheRest(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	judge(0, "rbd volume", "resourceClaims: the objects of resource.k8s.io/v1 are not read")
-	w.SetDevicesRead(true)
+	judge(0, "rbd volume", "resourceClaims: the objects of resource.k8s.io/v1 are being read")
+	w.SetDevicesUnread("")
 	judge(1, "rbd volume")
 	w.PutResourceClaim(&resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}})
 	judge(1, "rbd volume")

@@ -71,7 +71,7 @@ func FromObjects(objects Objects, schedulers ...string) cluster.Snapshot {
 	feed(objects.DeviceClaims, s.PutResourceClaim)
 	feed(objects.ClaimTemplates, s.PutResourceClaimTemplate)
 	feed(objects.DeviceSlices, s.PutResourceSlice)
-	s.SetDevicesRead(true)
+	s.SetDevicesUnread("")
 	s.PlugDevices()
 	s.mu.Lock()
 	defer s.mu.Unlock()

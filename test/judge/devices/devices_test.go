@@ -72,7 +72,7 @@ type result struct{ judged, fits int }
 func play(t *testing.T, w *world, programs *cel.Cache) (out result) {
 	t.Helper()
 	x := devices.NewIndex()
-	x.SetRead(true)
+	x.SetUnread("")
 	for _, c := range w.classes {
 		x.PutClass(c)
 	}

@@ -173,15 +173,18 @@ func (s *scene) resizes() []aws.Call {
 // journal waits until the agent's journal has a line that contains all the words.
 func (s *scene) journal(words ...string) {
 	s.t.Helper()
-	s.until(fmt.Sprintf("a journal line with %q", words), func() bool {
-		b, _ := os.ReadFile(s.agent.Log)
-		for line := range strings.Lines(string(b)) {
-			if containsAll(line, words) {
-				return true
-			}
+	s.until(fmt.Sprintf("a journal line with %q", words), func() bool { return s.said(words...) != "" })
+}
+
+// said is the first line of the agent's journal that has all words; empty: none has.
+func (s *scene) said(words ...string) string {
+	b, _ := os.ReadFile(s.agent.Log)
+	for line := range strings.Lines(string(b)) {
+		if containsAll(line, words) {
+			return line
 		}
-		return false
-	})
+	}
+	return ""
 }
 
 func containsAll(line string, words []string) bool {

@@ -464,9 +464,12 @@ func heldDoesNotBlock(s *scene) {
 	s.putOn("held-big", "held", 2, "3900m", "16Mi")
 	s.putOn("plain", "held", 3, "1", "16Mi")
 	s.runs("plain", 3)
-	s.journal("held pod default/held-device", "resourceClaims")
+	s.journal("held pod default/held-device", "device class gpu.example.net does not exist")
 	s.journal("held pod default/held-volume", "persistentvolumeclaim", "not found")
 	s.journal("held pod default/held-big", "insufficient cpu")
+	if said := s.said("held pod default/held-device", "not serve"); said != "" {
+		s.t.Errorf("while the objects are being read: %s", said)
+	}
 	s.wants("held", "1")
 }
 

@@ -202,13 +202,13 @@ func TestHoldUnknown(t *testing.T) {
 	if fmt.Sprint(left) != "[p0 p4]" {
 		t.Errorf("left are %v", left)
 	}
-	if got := strings.Join(held, "\n"); got != `p1: 2 pods of class 1: [U6] not judged by this version: magic
+	if got := strings.Join(held, "\n"); got != `p1: 2 pods of class 1: [U6] not judged: magic
 p2: 2 pods of class 2: [U29] not judged, for their size: constraints of 2 MB
 p3: 2 pods of class 3: [U25] the claim data is lost
 p5: 2 pods of class 5: [U25] there is no claim
-p6: 2 pods of class 6: [U6] not judged by this version: magic
+p6: 2 pods of class 6: [U6] not judged: magic
 r7: 1 pods of class 7: [U32] kube-scheduler has not judged it since it was made: does it run?
-r8: 1 pods of class 8: [U6] not judged by this version: magic` {
+r8: 1 pods of class 8: [U6] not judged: magic` {
 		t.Errorf("held\n%s", got)
 	}
 }
