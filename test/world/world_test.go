@@ -1,6 +1,7 @@
 package world
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
@@ -65,6 +66,34 @@ func (w *World) workers() (out []string) {
 		}
 	}
 	return out
+}
+
+// TestTrickle: 300 pods of ten workloads that come one after the other within ten seconds are two orders at most, of exactly the
+// machines that hold them.
+func TestTrickle(t *testing.T) {
+	cfg, dir := load(t), dirOf(t)
+	synctest.Test(t, func(t *testing.T) {
+		w, err := New(Options{Dir: dir, Seed: 1, Env: cfg, Groups: []Group{{"workers", "m5.xlarge", 0, 60}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		w.Start()
+		for i := range 10 {
+			time.Sleep(time.Second)
+			if err := w.PutWorkload(Workload{Name: fmt.Sprint("web-", i), Replicas: 30, MilliCPU: 500, Memory: 512 << 20}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(4 * time.Minute)
+		var orders []int
+		for _, a := range w.watch.acts {
+			orders = append(orders, a.to)
+		}
+		if n, nodes := w.running(), w.workers(); n != 300 || len(nodes) != 43 || len(orders) > 2 {
+			t.Errorf("%d pods run on %d machines of the orders %v, want 300 on 43 of at most two\n%s", n, len(nodes), orders, w.Story(100))
+		}
+	})
 }
 
 // TestStory: 30 pods come, machines are bought and join, the pods run; they go, and so do the machines and their Nodes. With one

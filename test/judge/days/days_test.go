@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kelseyhightower/envconfig"
+
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/test/judge/oracle"
-	"github.com/autoscaler-agent/autoscaler-agent/test/judge/sim"
 )
 
 var (
@@ -38,8 +39,8 @@ func TestMain(m *testing.M) {
 
 // policy is that of an agent with some settings (AUTOSCALER_SCALING_*), and else its defaults.
 func policy(t *testing.T, settings ...string) decision.Policy {
-	plain, err := sim.Defaults()
-	if err != nil {
+	var plain, p decision.Policy
+	if err := envconfig.Process("AUTOSCALER_SCALING", &plain); err != nil {
 		t.Fatal(err)
 	}
 	for _, setting := range settings {
@@ -54,8 +55,7 @@ func policy(t *testing.T, settings ...string) decision.Policy {
 		}
 		os.Setenv(name, value)
 	}
-	p, err := sim.Defaults()
-	if err != nil {
+	if err := envconfig.Process("AUTOSCALER_SCALING", &p); err != nil {
 		t.Fatal(err)
 	}
 	if len(settings) > 0 && reflect.DeepEqual(p, plain) {

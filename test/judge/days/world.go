@@ -17,7 +17,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
 	"github.com/autoscaler-agent/autoscaler-agent/test/judge/oracle"
-	"github.com/autoscaler-agent/autoscaler-agent/test/judge/simtime"
 )
 
 // scaler decides. It is told of what changes, and acts by the world's methods.
@@ -34,7 +33,7 @@ type world struct {
 	day    *Day
 	judge  *oracle.Judge
 	r      *rand.Rand
-	clock  simtime.Clock
+	clock  clock
 	from   time.Time // what happens before is not counted
 	scaler scaler
 	store  *store.Store // what the agent's informers have; nil: the scaler reads the world itself

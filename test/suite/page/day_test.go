@@ -3,9 +3,9 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -13,82 +13,42 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/page"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/page/fleet"
-	"github.com/autoscaler-agent/autoscaler-agent/test/judge/sim"
 )
 
-// seed is that of the day; the package of the simulation has more.
-const seed = 7
-
-// copies is how many groups stand for each of the day's.
-const copies = 20
-
-// recorded plays the day once: the engine decides, and the history looks at what it is
-// shown, with each group twenty times, and each machine so often that 5,000 nodes are
-// there at the peak.
-var recorded = sync.OnceValues(func() (history.View, error) {
-	var day []cluster.Snapshot
-	var plans []decision.Plan
-	most := 1
-	_, err := sim.Run(sim.Options{Curve: "lemons", Seed: seed, Check: func(s cluster.Snapshot, _ decision.Memory, _ decision.Policy, p decision.Plan) {
-		day, plans = append(day, light(s)), append(plans, p)
-		most = max(most, len(s.Nodes))
-	}})
-	if err != nil {
-		return history.View{}, err
-	}
-	h, each := &history.History{}, 1+5000/(copies*most)
-	var last decision.Plan
-	for i := range day {
-		h.Acted(last, day[i].Outcomes)
-		if last = plans[i]; h.Due(day[i].Now) || len(last.Actions) > 0 {
-			many := enlarge(day[i], each)
-			h.Look(&many)
-		}
-	}
-	v := h.View(day[len(day)-1].Now)
-	var marks []history.Mark
-	for _, m := range v.Marks {
-		for n := range copies { // as often as its group
-			of := m
-			if of.Group != "" {
-				of.Group += fmt.Sprintf("-%02d", n)
+// recorded is a day of 60 groups, with more than 5,000 nodes at its peak, as the history remembers it: each group follows the
+// working hours, and is bought and emptied step by step.
+var recorded = sync.OnceValue(func() history.View {
+	h, now := &history.History{}, time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
+	sizes := make([]int, 60)
+	for end := now.Add(24 * time.Hour); now.Before(end); now = now.Add(time.Minute) {
+		s, all := cluster.Snapshot{Now: now}, 0
+		var p decision.Plan
+		hour := float64(now.Hour()) + float64(now.Minute())/60
+		for i := range sizes {
+			g := cluster.NodeGroup{ID: cluster.GroupID(fmt.Sprintf("general-%02d", i)), Max: 500, Target: int(95 * math.Exp(-math.Pow(hour-13-float64(i%4), 2)/18))}
+			o := cluster.Outcome{Group: g.ID, At: now}
+			switch d := g.Target - sizes[i]; {
+			case d >= 6:
+				o.Action, o.From, o.To = "grow", sizes[i], g.Target
+				p.Actions = append(p.Actions, decision.Grow{Group: g.ID, From: o.From, To: o.To, Rule: "U3", Why: "no room for pods"})
+			case d <= -6:
+				o.Action, o.Node = "terminate", cluster.NodeName(fmt.Sprintf("%s-%d", g.ID, sizes[i]))
+				p.Actions = append(p.Actions, decision.Terminate{Group: g.ID, Node: o.Node, Rule: "D4", Why: "its pods fit elsewhere"})
 			}
-			marks = append(marks, of)
+			if o.Action != "" {
+				s.Outcomes, sizes[i] = append(s.Outcomes, o), g.Target
+			}
+			g.Instances = slices.Repeat([]cluster.Instance{{Member: true}}, sizes[i])
+			all += sizes[i]
+			s.Groups = append(s.Groups, g)
 		}
+		s.Nodes = slices.Repeat([]*cluster.Node{{Ready: cluster.StatusTrue}}, all)
+		s.Pods = slices.Repeat([]cluster.Pod{{Unschedulable: cluster.At(now)}}, 10*len(p.Actions))
+		h.Acted(p, s.Outcomes)
+		h.Look(&s)
 	}
-	v.Marks = marks[max(0, len(marks)-500):] // as many as a history keeps
-	return v, nil
+	return h.View(now.Add(-time.Minute))
 })
-
-// enlarge repeats every group, and every machine in it.
-func enlarge(s cluster.Snapshot, each int) cluster.Snapshot {
-	out := s
-	out.Nodes, out.Groups = slices.Repeat(s.Nodes, copies*each), nil
-	for n := range copies {
-		for _, g := range s.Groups {
-			g.ID = cluster.GroupID(fmt.Sprintf("%s-%02d", g.ID, n))
-			g.Min, g.Max, g.Target, g.Instances = g.Min*each, g.Max*each, g.Target*each, slices.Repeat(g.Instances, each)
-			out.Groups = append(out.Groups, g)
-		}
-	}
-	return out
-}
-
-// light is what the history reads of a snapshot.
-func light(s cluster.Snapshot) cluster.Snapshot {
-	out := cluster.Snapshot{Now: s.Now, Outcomes: s.Outcomes}
-	for _, n := range s.Nodes {
-		out.Nodes = append(out.Nodes, &cluster.Node{Ready: n.Ready})
-	}
-	for i := range s.Pods {
-		out.Pods = append(out.Pods, cluster.Pod{Unschedulable: s.Pods[i].Unschedulable})
-	}
-	for _, g := range s.Groups {
-		g.Instances = slices.Clone(g.Instances)
-		out.Groups = append(out.Groups, g)
-	}
-	return out
-}
 
 // machines are so many in the groups, in three zones and in every state.
 func machines(n int, now time.Time, groups []history.Group) []fleet.Machine {
@@ -118,12 +78,8 @@ func groups(names ...string) (out []history.Group) {
 func peak(values []int) int { return slices.Max(values) }
 
 // day is the page of that day, with lists as long as a large cluster's.
-func day(t *testing.T) page.Data {
-	t.Helper()
-	v, err := recorded()
-	if err != nil {
-		t.Fatal(err)
-	}
+func day() page.Data {
+	v := recorded()
 	v.Groups, v.Marks = slices.Clone(v.Groups), slices.Clone(v.Marks)
 	now := v.Start.Add(24 * time.Hour)
 	d := page.Data{At: now, Version: "v1", Node: "leader-1", Since: now.Add(-30 * time.Hour), Acting: true, Nodes: v.Nodes[len(v.Nodes)-1], Ready: v.Ready[len(v.Ready)-1], Pods: 150000, Pending: 120,

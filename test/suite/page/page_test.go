@@ -199,11 +199,11 @@ func (b *browser) on(s screen, address string, dark bool) {
 	}
 }
 
-// TestDayOf5000Nodes: the page of a day that the engine played, with 5,000 nodes at its
+// TestDayOf5000Nodes: the page of a day with 5,000 nodes at its
 // peak, is there within a second, asks nobody, complains of nothing, fits a phone, and is used by keyboard.
 func TestDayOf5000Nodes(t *testing.T) {
 	b := open(t)
-	d := day(t)
+	d := day()
 	address, size := serve(t, d)
 	best := time.Hour
 	for range 3 {
@@ -233,7 +233,7 @@ func TestDayOf5000Nodes(t *testing.T) {
 // look at each element, and a thousand rows are as good as ten.
 func TestEveryPart(t *testing.T) {
 	b := open(t)
-	d := day(t)
+	d := day()
 	d.Machines, d.Troubles = machines(300, d.At, d.History.Groups[:4]), trouble.List(situations[0].facts)
 	d.History.Groups, d.History.Marks, d.Groups = d.History.Groups[:openGroups+1], d.History.Marks[:60], d.Groups[:10]
 	d.Waiting, d.Leaving, d.Reaped = d.Waiting[:10], d.Leaving[:10], d.Reaped[:10]
@@ -353,7 +353,7 @@ func (b *browser) arrows() {
 // TestHostileNamesInABrowser: names that would be scripts in a careless page are text.
 func TestHostileNamesInABrowser(t *testing.T) {
 	b := open(t)
-	d := day(t)
+	d := day()
 	for i, name := range []string{`<script>window.ran=1</script>`, `"><img src=x onerror="window.ran=1">`, `</style><svg onload="window.ran=1">`, `' autofocus onfocus='window.ran=1`} {
 		d.Waiting[i].Name, d.Waiting[i].Why, d.Groups[i].Name, d.Groups[i].Remark, d.Leaving[i].Node, d.Reaped[i].Why = name, name, name, name, name, name
 		d.History.Groups[i].Name, d.History.Marks[i].Why, d.History.Marks[i].Error = name, name, name

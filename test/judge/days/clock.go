@@ -1,13 +1,12 @@
-// Package simtime is simulated time, which TestSim's worlds and the days share. It refuses to read the clock.
-package simtime
+package days
 
 import (
 	"container/heap"
 	"time"
 )
 
-// Clock is simulated time: things to do, in order of time and then of asking.
-type Clock struct {
+// clock is simulated time: things to do, in order of time and then of asking.
+type clock struct {
 	Now  time.Time
 	todo events
 	seq  int
@@ -20,7 +19,7 @@ type event struct {
 }
 
 // At has do called at a time, or now where that has passed.
-func (c *Clock) At(t time.Time, do func()) {
+func (c *clock) At(t time.Time, do func()) {
 	if t.Before(c.Now) {
 		t = c.Now
 	}
@@ -29,10 +28,10 @@ func (c *Clock) At(t time.Time, do func()) {
 }
 
 // After has do called when some time has passed.
-func (c *Clock) After(d time.Duration, do func()) { c.At(c.Now.Add(d), do) }
+func (c *clock) After(d time.Duration, do func()) { c.At(c.Now.Add(d), do) }
 
 // Run lets time pass until end, or until stop says so; nil: it never does.
-func (c *Clock) Run(end time.Time, stop func() bool) {
+func (c *clock) Run(end time.Time, stop func() bool) {
 	for len(c.todo) > 0 && !c.todo[0].at.After(end) && (stop == nil || !stop()) {
 		e := heap.Pop(&c.todo).(event)
 		c.Now = e.at
