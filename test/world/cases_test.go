@@ -29,16 +29,7 @@ import (
 
 // elsewhere are the cases that the models do not play, and what these lack.
 var elsewhere = map[string]string{
-	"a05-ds-vpa":                          "admission policies",
-	"ca3845-zone-of-a-volume-from-zero":   "claims are bound by nobody",
-	"d01-a-resource-that-a-class-backs":   "resource.k8s.io",
-	"d02-a-class-beside-a-device-plug-in": "resource.k8s.io",
-	"d03-one-claim-of-three-pods":         "resource.k8s.io",
-	"e02-pv-only-multi":                   "claims are bound by nobody",
-	"kp2891-volume-limit-by-a-tag":        "claims of StatefulSets",
-	"kp2891-volume-limit-from-zero":       "claims of StatefulSets",
-	"q01-quota-job":                       "quotas",
-	"q03-quota-deploy":                    "quotas",
+	"a05-ds-vpa": "admission policies",
 }
 
 // TestCases plays the files of test/cases on the simulated cluster: each has to end as it does on the real API server, the real

@@ -18,8 +18,10 @@ import (
 )
 
 // controllers are the ones beside ReplicaSets: of Deployments, DaemonSets, StatefulSets and Jobs. They make the pods that are wanted
-// and report them; they refuse updates in steps, volume claims and retries.
+// and report them; they refuse updates in steps, volumes that are not there yet, and retries.
 func (m *models) controllers() {
+	m.claims()
+	m.quotas()
 	m.deployments()
 	m.daemonSets()
 	w, of := m.world, m.owned()
@@ -29,7 +31,10 @@ func (m *models) controllers() {
 			name := fmt.Sprint(s.Name, "-", i)
 			at := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Name == name })
 			if at < 0 {
-				m.pod(s, "StatefulSet", "apps/v1", &s.Spec.Template, func(p *corev1.Pod) { p.Name, p.GenerateName = name, "" })
+				m.pod(s, "StatefulSet", "apps/v1", &s.Spec.Template, func(p *corev1.Pod) {
+					p.Name, p.GenerateName = name, ""
+					m.claimsOf(s, p)
+				})
 			}
 			if (at < 0 || !isReady(pods[at])) && s.Spec.PodManagementPolicy != appsv1.ParallelPodManagement {
 				break
@@ -53,6 +58,47 @@ func (m *models) controllers() {
 		next := j.DeepCopy()
 		next.Status.Active = int32(len(pods))
 		_ = w.API.Update("batch/jobs", next, "status")
+	}
+}
+
+// claimsOf gives a pod of a StatefulSet its claims.
+func (m *models) claimsOf(s *appsv1.StatefulSet, p *corev1.Pod) {
+	for _, t := range s.Spec.VolumeClaimTemplates {
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: t.Name + "-" + p.Name, Namespace: p.Namespace, Labels: t.Labels}, Spec: *t.Spec.DeepCopy()}
+		_ = m.world.API.Create("/persistentvolumeclaims", c) // the one that is there is its own
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: t.Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name}}})
+	}
+}
+
+// claims binds the claims and volumes that name each other; it provisions none.
+func (m *models) claims() {
+	w := m.world
+	for _, c := range apiserver.List[*corev1.PersistentVolumeClaim](w.API, "/persistentvolumeclaims", "") {
+		v := apiserver.Get[*corev1.PersistentVolume](w.API, "/persistentvolumes", "", c.Spec.VolumeName)
+		if v == nil || v.Spec.ClaimRef == nil || v.Spec.ClaimRef.Namespace != c.Namespace || v.Spec.ClaimRef.Name != c.Name || c.Status.Phase == corev1.ClaimBound {
+			continue
+		}
+		volume, claim := v.DeepCopy(), c.DeepCopy()
+		volume.Spec.ClaimRef.UID = c.UID
+		_ = w.API.Update("/persistentvolumes", volume, "")
+		volume = apiserver.Get[*corev1.PersistentVolume](w.API, "/persistentvolumes", "", v.Name).DeepCopy()
+		volume.Status.Phase = corev1.VolumeBound
+		_ = w.API.Update("/persistentvolumes", volume, "status")
+		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, "pv.kubernetes.io/bind-completed", "yes")
+		_ = w.API.Update("/persistentvolumeclaims", claim, "")
+		claim = apiserver.Get[*corev1.PersistentVolumeClaim](w.API, "/persistentvolumeclaims", c.Namespace, c.Name).DeepCopy()
+		claim.Status.Phase, claim.Status.AccessModes, claim.Status.Capacity = corev1.ClaimBound, v.Spec.AccessModes, v.Spec.Capacity
+		_ = w.API.Update("/persistentvolumeclaims", claim, "status")
+	}
+}
+
+// quotas tells what is used of each quota.
+func (m *models) quotas() {
+	w := m.world
+	for _, q := range apiserver.List[*corev1.ResourceQuota](w.API, "/resourcequotas", "") {
+		next := q.DeepCopy()
+		next.Status.Hard, next.Status.Used = q.Spec.Hard, apiserver.Used(q, apiserver.List[*corev1.Pod](w.API, "/pods", q.Namespace))
+		_ = w.API.Update("/resourcequotas", next, "status")
 	}
 }
 

@@ -58,7 +58,7 @@ func newModels(w *World) (*models, error) {
 		w.API.Told(resource, kick("controllers"))
 	}
 	if w.controllers {
-		for _, resource := range []string{"/pods", "/nodes", "apps/replicasets"} {
+		for _, resource := range []string{"/pods", "/nodes", "apps/replicasets", "/persistentvolumeclaims", "/persistentvolumes", "/resourcequotas"} {
 			w.API.Told(resource, kick("controllers"))
 		}
 	}

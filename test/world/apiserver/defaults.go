@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -17,6 +18,12 @@ func setDefaults(o Object) {
 		}
 		for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} { // admission plugin DefaultTolerationSeconds
 			o.Spec.Tolerations = withToleration(o.Spec.Tolerations, key)
+		}
+	case *resourcev1.ResourceClaim:
+		for _, r := range o.Spec.Devices.Requests {
+			if x := r.Exactly; x != nil && x.AllocationMode == "" {
+				x.AllocationMode, x.Count = resourcev1.DeviceAllocationModeExactCount, max(x.Count, 1)
+			}
 		}
 	case *appsv1.Deployment:
 		orOne(&o.Spec.Replicas)

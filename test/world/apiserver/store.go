@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -188,6 +189,11 @@ func (s *Server) create(sh *collection, o Object, dry bool) (Object, error) {
 		return nil, apierrors.NewAlreadyExists(sh.kind.resource(), o.GetName())
 	}
 	setDefaults(o)
+	if pod, ok := o.(*corev1.Pod); ok {
+		if err := s.withinQuotas(pod); err != nil {
+			return nil, err
+		}
+	}
 	o.SetUID(s.uids())
 	o.SetGeneration(1)
 	o.SetCreationTimestamp(metav1.Now().Rfc3339Copy())

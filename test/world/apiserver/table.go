@@ -59,6 +59,10 @@ var kinds = []kind{
 	{v1("discovery.k8s.io"), "endpointslices", "EndpointSlice", true, false},
 	{v1("networking.k8s.io"), "servicecidrs", "ServiceCIDR", false, true},
 	{v1("node.k8s.io"), "runtimeclasses", "RuntimeClass", false, false},
+	{v1("resource.k8s.io"), "deviceclasses", "DeviceClass", false, false},
+	{v1("resource.k8s.io"), "resourceslices", "ResourceSlice", false, false},
+	{v1("resource.k8s.io"), "resourceclaims", "ResourceClaim", true, true},
+	{v1("resource.k8s.io"), "resourceclaimtemplates", "ResourceClaimTemplate", true, false},
 }
 
 // fieldsOf are the fields of an object that a selector may name.
