@@ -46,9 +46,10 @@ const (
 	saidWithin = 3 * time.Minute  // between an act and the line that tells it
 )
 
-// arrives is told of each request of an agent as it arrives; what it returns is called once it was served.
-func (j *judge) arrives(a *Agent, r *http.Request) (after func()) {
-	nothing := func() {}
+// arrives is told of each request of an agent as it arrives; what it returns is called once it was answered with a
+// status.
+func (j *judge) arrives(a *Agent, r *http.Request) (after func(status int)) {
+	nothing := func(int) {}
 	what := leaderOnly(r)
 	if what == "" {
 		return nothing
@@ -81,8 +82,11 @@ func (j *judge) arrives(a *Agent, r *http.Request) (after func()) {
 	if flies {
 		j.overtaken(a, x, sent)
 	}
-	return func() {
+	return func(status int) {
 		x.at = time.Now()
+		if what == "a purchase" && status == http.StatusForbidden {
+			j.refused(a, x)
+		}
 		if is, _ := j.world.Cloud.Group(x.group); x.to >= 0 && is.Desired != x.to {
 			return // it was refused
 		}
@@ -123,6 +127,21 @@ func (j *judge) again(a *Agent, x act) {
 	}
 	if soon {
 		j.violation("%s raises %s to %d, and no machine has come for the last raise: the cloud has had none for %s", a.name, x.group, x.to, x.at.Sub(dry).Round(time.Second))
+	}
+}
+
+// pauseLeast is less than the first pause after a purchase that was refused.
+const pauseLeast = 8 * time.Second
+
+// refused: what the cloud does not allow is not asked for again and again.
+func (j *judge) refused(a *Agent, x act) {
+	j.mu.Lock()
+	asked := fmt.Sprint(a.name, " ", a.life, " ", x.group)
+	last, again := j.forbidden[asked]
+	j.forbidden[asked] = x.at
+	j.mu.Unlock()
+	if gap := x.at.Sub(last); again && gap < pauseLeast {
+		j.violation("%s asks for %d machines of %s, and was refused %s ago", a.name, x.to, x.group, gap.Round(time.Millisecond))
 	}
 }
 

@@ -50,7 +50,7 @@ type faultKind struct {
 
 // aftermath is how long after some kinds pods may still wait: a group whose machines did not come is left alone for so
 // long. Users and thieves trouble nobody.
-var aftermath = map[string]time.Duration{"never": 40 * time.Minute, "no-capacity": 40 * time.Minute, "slow-boots": 40 * time.Minute, "slow-ready": 10 * time.Minute, "reborn": 40 * time.Minute, "sick-unlisted": 15 * time.Minute, "cloud-errs": 40 * time.Minute,
+var aftermath = map[string]time.Duration{"never": 40 * time.Minute, "no-capacity": 40 * time.Minute, "slow-boots": 40 * time.Minute, "slow-ready": 10 * time.Minute, "reborn": 40 * time.Minute, "sick-unlisted": 15 * time.Minute, "sick-missing": 15 * time.Minute, "cloud-errs": 40 * time.Minute,
 	"scale": -1, "thief": -1, "user-buys": -1}
 
 func toAPI(r *http.Request) bool   { return r.URL.Host == apiHost }
@@ -156,7 +156,10 @@ func init() {
 		"kill-before-buy": {"killed right before a change of the cloud, which never leaves", 4, 2 * time.Minute, func(w *World, f Fault) { w.faults.arm(f) }, nil},
 		"never":           {"machines that boot never join", 2, 0, func(w *World, f Fault) { w.faults.never += 1 + f.N%3 }, nil},
 		"slow-boots":      {"machines boot slowly", 2, 20 * time.Minute, func(w *World, f Fault) { w.faults.slowUntil = time.Now().Add(f.For) }, nil},
-		"no-capacity": {"the cloud has no machines", 2, 15 * time.Minute, func(w *World, f Fault) {
+		"no-capacity": {"the cloud has no machines, while users scale", 2, 15 * time.Minute, func(w *World, f Fault) {
+			for i := range int(f.For / time.Minute) { // a purchase that fails is no reason for another one
+				w.after(time.Duration(i)*time.Minute+5*time.Second, func() { w.more(workloads[(f.N/8+i)%len(workloads)]) })
+			}
 			zone := ""
 			if zones := w.Cloud.Zones(); f.N%2 == 0 { // in one zone
 				zone = zones[f.N/2%len(zones)]
@@ -178,6 +181,23 @@ func init() {
 				w.after(at, func() { w.Cloud.Inject(aws.Fault{Kind: aws.ShortList, Probability: 0.7, For: 40 * time.Second}) })
 			}
 		}, nil},
+		"sick-missing": {"the kubelet of a machine falls silent, and for a moment the cloud does not know the machine, by its ID neither", 3, 4 * time.Minute, func(w *World, f Fault) {
+			w.hurt(Fault{}, func(m *machine) { // the oldest one: that the cloud has not yet heard of a young one is known
+				w.fleet.sicken(m, f.For+4*time.Minute)
+				w.after(2*time.Minute, func() { w.Cloud.Hide(m.ID, w.Env.Nodecleaner.SightInterval-time.Second) })
+			})
+		}, nil},
+		"evictions-refused": {"evictions are refused: somebody else has just used the budget", 2, 20 * time.Minute, nil, func(f Fault, r *http.Request, random *rand.Rand) wire.Fault {
+			if !toAPI(r) || !strings.HasSuffix(r.URL.Path, "/eviction") {
+				return wire.Fault{}
+			}
+			return some(f, random, wire.Fault{Status: http.StatusTooManyRequests})
+		}},
+		"token-deleted": {"an operator deletes the join token", 1, 0, func(w *World, _ Fault) {
+			if id, _ := w.joinToken(); id != "" {
+				_ = w.API.Delete("/secrets", "kube-system", "bootstrap-token-"+id, nil)
+			}
+		}, nil},
 		"gap": {"the API server cannot be reached while a user scales a workload to nothing, and afterwards every watch is too old", 3, 4 * time.Minute, func(w *World, f Fault) {
 			w.begin(Fault{At: f.At, For: f.For, Kind: "api-cut", Agent: -1, N: 1})
 			w.after(5*time.Second, func() { w.Scale(workloads[f.N%len(workloads)].Name, 0) })
@@ -190,7 +210,7 @@ func init() {
 		"node-deleted": {"a user deletes a Node", 1, 0, func(w *World, f Fault) {
 			w.hurt(f, func(m *machine) { w.deleteNode(m) })
 		}, nil},
-		"thief": {"somebody asks for the certificate of a machine (0) or of nobody (1), or a machine for a name that is not its own (2)", 3, 0, func(w *World, f Fault) { w.steal(f) }, nil},
+		"thief": {"somebody asks for the certificate of a machine (0) or of nobody (1), or a machine for a name (2), an address (3) or a Node (4) that is not its own", 3, 0, func(w *World, f Fault) { w.steal(f) }, nil},
 		"scale": {"a user scales a workload", 12, 0, func(w *World, f Fault) {
 			w.Scale(workloads[f.N%len(workloads)].Name, f.N/16%workloads[f.N%len(workloads)].Replicas)
 		}, nil},

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/test/world/apiserver"
 )
@@ -35,6 +38,7 @@ type judge struct {
 	peak     []need
 
 	acts       []act
+	forbidden  map[string]time.Time // when the cloud last refused a purchase, by agent, its life and group
 	waiting    []wanted
 	secrets    []time.Time       // when agents wrote Secrets
 	mostRaises int               // of one group in a short time, so far
@@ -51,7 +55,7 @@ type need struct {
 }
 
 func newJudge(w *World) *judge {
-	return &judge{world: w, spared: map[string]bool{}, expected: map[string]bool{}, stolen: map[string]string{}, wrote: map[string]time.Time{}, kept: map[string]string{}, requests: map[string]int{}}
+	return &judge{world: w, spared: map[string]bool{}, expected: map[string]bool{}, stolen: map[string]string{}, wrote: map[string]time.Time{}, kept: map[string]string{}, forbidden: map[string]time.Time{}, requests: map[string]int{}}
 }
 
 func (j *judge) violation(format string, args ...any) {
@@ -296,6 +300,7 @@ func (j *judge) look() {
 			a.lookAtFiles()
 		}
 	}
+	j.published()
 	if good > limit {
 		j.violation("%d machines, and the pods of the last two hours wanted %d at most", good, most)
 	}
@@ -303,6 +308,28 @@ func (j *judge) look() {
 		j.violation("%d machines are wanted, above the maximum of %d", wanted, max)
 	}
 	w.after(time.Minute, j.look)
+}
+
+// published: where nothing has gone wrong for a while, a machine can join with what each agent has published.
+func (j *judge) published() {
+	j.mu.Lock()
+	calm := time.Since(j.troubled)
+	j.mu.Unlock()
+	if calm < waitBound {
+		return
+	}
+	for _, a := range j.world.agents {
+		text, err := os.ReadFile(filepath.Join(a.dir, "worker.env"))
+		if a.killed || err != nil {
+			continue
+		}
+		_, line, _ := strings.Cut("\n"+string(text), "\nJOIN_TOKEN=")
+		token, _, _ := strings.Cut(line, "\n")
+		id, secret, _ := strings.Cut(token, ".")
+		if s := apiserver.Get[*corev1.Secret](j.world.API, "/secrets", "kube-system", "bootstrap-token-"+id); s == nil || ended(s) || string(s.Data["token-secret"]) != secret {
+			j.violation("%s publishes the join token %q, which the cluster does not have", a.name, id)
+		}
+	}
 }
 
 // settled judges a world that has been left alone.
@@ -342,8 +369,9 @@ func (j *judge) settled() {
 		if n.Spec.ProviderID != "" && !names[n.Name] {
 			j.violation("Node %s (%s) has no machine %s after the last fault (nodecleaner told %q)", n.Name, n.Spec.ProviderID, j.quiet(), kept[n.Name])
 		}
-		if n.Spec.ProviderID != "" && n.Spec.Unschedulable && !took[n.Name] { // a Node that somebody gave to another machine by hand is somebody's
-			j.violation("Node %s is cordoned %s after the last fault", n.Name, j.quiet())
+		marked := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == cluster.TaintToBeDeleted })
+		if n.Spec.ProviderID != "" && (n.Spec.Unschedulable || marked) && !took[n.Name] { // a Node that somebody gave to another machine by hand is somebody's
+			j.violation("Node %s is cordoned (%t) and marked for its end (%t) %s after the last fault", n.Name, n.Spec.Unschedulable, marked, j.quiet())
 		}
 	}
 	if need, have := w.needs(), len(names); have > need+need/3+2 {

@@ -408,6 +408,12 @@ func (w *World) Scale(name string, replicas int) {
 	w.Tell("user: scales %s to %d", name, replicas)
 }
 
+// more scales a workload up by a tenth of its most.
+func (w *World) more(v Workload) {
+	is := apiserver.Get[*appsv1.ReplicaSet](w.API, "apps/replicasets", "default", v.Name)
+	w.Scale(v.Name, min(v.Replicas, int(*is.Spec.Replicas)+max(1, v.Replicas/10)))
+}
+
 // replicas is the controller of ReplicaSets, and the pod garbage collector.
 func (m *models) replicas() {
 	w := m.world

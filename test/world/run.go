@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	mathrand "math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -168,10 +169,18 @@ func Shrink(faults []Fault, play func([]Fault) bool) []Fault {
 
 // steal asks for a certificate that nobody may get.
 func (w *World) steal(f Fault) {
-	if f.N%3 == 2 {
+	if what := f.N % 5; what >= 2 {
 		w.hurt(f, func(m *machine) {
-			w.stolen(w.request(m, m.serving("www.example.com"), certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, "system:node:"+m.name, []string{"system:nodes"}),
-				"the cloud does not know www.example.com")
+			t, why := m.serving(), "the machine has another address than 10.9.9.9"
+			switch what {
+			case 2:
+				t, why = m.serving("www.example.com"), "the cloud does not know www.example.com"
+			case 3:
+				t.IPAddresses = append(t.IPAddresses, net.IPv4(10, 9, 9, 9))
+			case 4:
+				t.Subject.CommonName, why = "system:node:ip-10-9-9-9.ec2.internal", "it is not the requester's own"
+			}
+			w.stolen(w.request(m, t, certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth, "system:node:"+m.name, []string{"system:nodes"}), why)
 		})
 		return
 	}
@@ -182,8 +191,8 @@ func (w *World) steal(f Fault) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	m := &machine{name: "ip-10-9-9-9.ec2.internal", key: key}
 	why := "nobody has that name"
-	if all := w.fleet.list(); f.N%3 == 0 && len(all) > 0 {
-		is := all[f.N/3%len(all)]
+	if all := w.fleet.list(); f.N%5 == 0 && len(all) > 0 {
+		is := all[f.N/5%len(all)]
 		if !is.node {
 			return
 		}

@@ -201,13 +201,27 @@ func (w *World) wireOf(a *Agent, fault func(*http.Request) wire.Fault) *wire.Wir
 	judged := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			after := w.watch.arrives(a, r)
-			h.ServeHTTP(rw, r)
-			after()
+			answer := &answered{ResponseWriter: rw, status: http.StatusOK}
+			h.ServeHTTP(answer, r)
+			after(answer.status)
 		})
 	}
 	return &wire.Wire{Latency: latency, Fault: fault, Hosts: map[string]wire.Far{
 		apiHost: {Handler: judged(w.API), Stream: w.API.Stream}, "aws.invalid": {Handler: judged(w.Cloud)}}}
 }
+
+// answered keeps the status of an answer.
+type answered struct {
+	http.ResponseWriter
+	status int
+}
+
+func (a *answered) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func writeFile(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

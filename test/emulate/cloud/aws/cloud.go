@@ -83,6 +83,7 @@ type Cloud struct {
 	types   map[string]InstanceType
 	lag     map[string]time.Duration
 	history []past
+	hidden  map[string]time.Time // instances, and until when; see Hide
 	alarms  alarms
 	// spotPrices are sorted by type and zone; see SetSpotPrice.
 	spotPrices []spotPrice

@@ -91,8 +91,35 @@ func (c *Cloud) maxLag() time.Duration {
 	return most
 }
 
+// Hide makes every read miss an instance for d: no list has it, and asked for by its ID it does not exist. Writes find it.
+func (c *Cloud) Hide(id string, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hidden == nil {
+		c.hidden = map[string]time.Time{}
+	}
+	c.hidden[id] = time.Now().Add(d)
+}
+
 // view is the world that a read of the service sees now.
 func (c *Cloud) view(service string) *world {
+	seen := c.lagged(service)
+	maps.DeleteFunc(c.hidden, func(_ string, until time.Time) bool { return time.Now().After(until) })
+	if len(c.hidden) == 0 {
+		return seen
+	}
+	seen = seen.clone()
+	for id := range c.hidden {
+		delete(seen.instances, id)
+		for _, g := range seen.groups {
+			g.members = slices.DeleteFunc(g.members, func(m string) bool { return m == id })
+		}
+	}
+	return seen
+}
+
+// lagged is the world as old as reads of the service are.
+func (c *Cloud) lagged(service string) *world {
 	lag := c.lag[service]
 	if lag == 0 || len(c.history) == 0 {
 		return c.world
