@@ -106,7 +106,8 @@ func TestFaultsApply(t *testing.T) {
 func mostTime() string { return cmp.Or(os.Getenv("FAULTS_BUDGET"), "10m") }
 
 // TestFaultsFound puts faults back, one at a time (FAULTS=all, or names with commas; make sim-faults): each of its plays must end in a violation, and
-// with FAULTS_SEED, the first seed, also one of the drawn worlds from there on, within ten minutes of processor time.
+// with FAULTS_SEED, the first seed, also one of the drawn worlds from there on, within ten minutes of processor time. The same world
+// without the fault must end well.
 func TestFaultsFound(t *testing.T) {
 	names := strings.Split(os.Getenv("FAULTS"), ",")
 	list, root := putBacks(t) // without FAULTS that is all, and TestFaultsApply is the part of every run
@@ -129,10 +130,15 @@ func TestFaultsFound(t *testing.T) {
 			if first == "" {
 				return
 			}
-			if found, took := finds(t, bin, "SEEDS="+first+"-1000000", "BUDGET="+mostTime()); found != "" {
-				t.Logf("%sfound by drawn worlds after %s of processor time: %s", f.about, took, found)
-			} else {
+			found, took := finds(t, bin, "SEEDS="+first+"-1000000", "BUDGET="+mostTime())
+			if found == "" {
 				t.Errorf("%snot found by drawn worlds from seed %s on in %s of processor time", f.about, first, took)
+				return
+			}
+			t.Logf("%sfound by drawn worlds after %s of processor time: %s", f.about, took, found)
+			seed := strings.TrimSuffix(strings.Fields(found)[1], ":")
+			if also, _ := finds(t, os.Args[0], "SEEDS="+seed+"-"+seed); also != "" {
+				t.Errorf("%sseed %s ends in a violation without the fault, too: %s", f.about, seed, also)
 			}
 		})
 	}
