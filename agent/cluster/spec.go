@@ -49,6 +49,17 @@ func (s Spec) Differences(wanted Spec) []Difference {
 	return out
 }
 
+// Is tells that an instance is what its group starts today: it tells every property that is wanted, and differs in none. It costs the
+// properties.
+func (s Spec) Is(wanted Spec) bool {
+	for name := range wanted {
+		if _, told := s[name]; !told {
+			return false
+		}
+	}
+	return len(wanted) > 0 && len(s.Differences(wanted)) == 0
+}
+
 // Digest names a source in few letters.
 func (s Spec) Digest() string {
 	h := sha256.New()

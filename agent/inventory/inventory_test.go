@@ -269,6 +269,22 @@ func TestSpecsOfInstances(t *testing.T) {
 	}
 }
 
+// TestSpecsOfInstancesThatWereThere: an instance that was there before the first read is one of the template where the cloud tells that it
+// was started from all that the group starts today.
+func TestSpecsOfInstancesThatWereThere(t *testing.T) {
+	of := func(data string) cluster.Spec { return cluster.Spec{"image": "a", cluster.PropertyUserData: data} }
+	c := &cloud{groups: []cluster.NodeGroup{{ID: "g", Template: cluster.Template{Spec: "v3", Source: of("x")}, Instances: []cluster.Instance{
+		{ID: "same", Source: of("x")}, {ID: "other", Source: of("y")}, {ID: "half told", Source: cluster.Spec{"image": "a"}}, {ID: "not told"}}},
+		{ID: "untold", Template: cluster.Template{Spec: "v1"}, Instances: []cluster.Instance{{ID: "untold", Source: of("x")}}}}}
+	i := inventory(c)
+	if _, err := i.Groups(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if specs := i.Specs(); len(specs) != 1 || specs["same"] != "v3" {
+		t.Errorf("specs %v", specs)
+	}
+}
+
 // TestEachFailureIsLoggedOnce: the failure of a second cloud or group is logged while the
 // first one lasts, and so is the end of each.
 func TestEachFailureIsLoggedOnce(t *testing.T) {

@@ -5,7 +5,8 @@ import (
 )
 
 // Specs returns, by instance, the group's Template.Spec that was current when the
-// instance appeared. Instances that were there before the first read are absent.
+// instance appeared. Of the instances that were there before the first read it has
+// those that the cloud tells to be started from what the group starts today.
 func (i *Inventory) Specs() map[cluster.InstanceID]string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -25,7 +26,7 @@ func (i *Inventory) RestoreSpecs(specs map[cluster.InstanceID]string) {
 	}
 }
 
-// recordSpecs records the template spec of each new instance and removes instances that
+// recordSpecs records the template spec of each new instance, and of each that is what the template is, and removes instances that
 // are gone.
 func (i *Inventory) recordSpecs(groups []cluster.NodeGroup, first bool) {
 	seen := make(map[cluster.InstanceID]bool, len(i.specs))
@@ -38,7 +39,10 @@ func (i *Inventory) recordSpecs(groups []cluster.NodeGroup, first bool) {
 	for _, g := range groups {
 		for _, in := range g.Instances {
 			seen[in.ID] = true
-			if _, has := i.specs[in.ID]; !has && !first && !known[in.ID] && g.Template.Spec != "" && g.Stale == "" && g.TemplateStale == "" {
+			if _, has := i.specs[in.ID]; has || g.Template.Spec == "" || g.Stale != "" || g.TemplateStale != "" {
+				continue
+			}
+			if !first && !known[in.ID] || in.Source.Is(g.Template.Source) {
 				i.specs[in.ID] = g.Template.Spec
 			}
 		}

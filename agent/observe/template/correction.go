@@ -105,8 +105,8 @@ func (e *Evidence) provisionTime(g *cluster.NodeGroup) time.Duration {
 // removes labels that they do not have, and adds taints that they register with (plan
 // leaves out startup taints).
 //
-// Only nodes whose instance appeared under the template's current spec count. Without any,
-// other nodes of the group that have the template's instance type tell how much memory a machine of this type
+// Only nodes count whose instance appeared under the template's current spec, or was started from what it starts, as the cloud tells.
+// Without any, other nodes of the group that have the template's instance type tell how much memory a machine of this type
 // has: no template changes that. Where
 // nodes differ, the smaller amount holds, so that nothing is promised that an upcoming
 // node may not have. Sizes are read as soon as a node registers: otherwise a pod that does
