@@ -192,34 +192,47 @@ func (r *Round) count() {
 func (r *Round) toldToGo(n *round.Node) bool { _, told := r.Next.Deleted[n.Instance.ID]; return told }
 
 // sizeOf is the number of nodes of a group as it was before nodes of it were replaced: machines that are there in their place do not
-// make a budget in percent larger, and nodes that have gone do not make it smaller. It is remembered while the replacement lasts. A
-// machine of the group's present source counts when it is no longer young and has pods: before, it may hold the pods of a node that goes
-// next, and an empty one is a spare, however long the agent had to stand by.
+// make a budget in percent larger, and nodes that have gone do not make it smaller. It is remembered while the replacement lasts, and
+// grows by machines that are more than its budgets let come in place of others. A machine of the group's present source counts when it is
+// no longer young and has pods: before, it may hold the pods of a node that goes next, and an empty one is a spare.
 func (r *Round) sizeOf(k int) int {
 	g := &r.groups[k]
 	if !g.replaces() {
 		return len(g.members)
 	}
-	most, settled := 0, 0
+	used, settled, going := 0, 0, g.gone-g.away
 	for _, i := range g.members {
 		n := &r.Nodes[i]
-		young := r.young(n)
-		if n.State != round.StateUpcoming && !(young && r.empty(i)) {
-			most++
+		young, empty := r.young(n), r.empty(i)
+		if n.State != round.StateUpcoming && !(young && empty) {
+			used++
 		}
-		if !r.fresh(n) || !young && !r.empty(i) {
+		if !r.fresh(n) || !young && !empty {
 			settled++
 		}
 	}
 	size, known := r.Memory.Sizes[r.Groups[k].ID]
 	if !known {
-		settled = most
+		size = used - going
 	}
-	size = min(max(size, settled-(g.gone-g.away)), most)
-	if g.gone > g.away || slices.ContainsFunc(g.members, func(i int) bool { return r.Reason(i).Rule != "" }) {
+	for size+max(going, r.mostGone(k, size)) < settled {
+		size++
+	}
+	if going > 0 || slices.ContainsFunc(g.members, func(i int) bool { return r.Reason(i).Rule != "" }) {
 		round.Set(&r.Next.Sizes, r.Groups[k].ID, size)
 	}
-	return size
+	return min(size, used)
+}
+
+// mostGone is how many nodes of a group of a size its budgets ever let go at once.
+func (r *Round) mostGone(k, size int) int {
+	most := standard[0].Of(size)
+	if own := r.Groups[k].Options.Budgets; own != nil {
+		for i := range *own {
+			most = max(most, (*own)[i].Of(size))
+		}
+	}
+	return most
 }
 
 // Add counts a node that goes, or in whose place a machine is wanted, in this round.
