@@ -306,6 +306,24 @@ var situations = map[string]func(*rolling){
 		r.size(20, 22)
 		r.neverHalted()
 	},
+	"the Node of the first machine is deleted while it is on trial": func(r *rolling) {
+		r.play(2*time.Hour, func() bool { return r.podsOn("b") > 0 })
+		r.fleet.began = false // its pods end with it
+		r.s.Nodes = slices.DeleteFunc(r.s.Nodes, func(n *cluster.Node) bool {
+			if r.imageOf()[n.Name] == "b" {
+				r.deleted = n.Name
+			}
+			return n.Name == r.deleted
+		})
+		r.s.Pods = slices.DeleteFunc(r.s.Pods, func(p cluster.Pod) bool { return p.Node == r.deleted })
+		r.play(10*time.Minute, func() bool { return false })
+		if r.sources()["a"] != 20 {
+			r.t.Errorf("%v: a good machine is ended, and nothing has proven the source", r.sources())
+		}
+		r.ends("b")
+		r.size(20, 22)
+		r.neverHalted()
+	},
 	"two groups at once, and the one's pods crash": func(r *rolling) {
 		bad := workers("other", 2000, 4, 40)
 		bad.Template.Source = cluster.Spec{"image": "a"}

@@ -31,8 +31,9 @@ type sim struct {
 	lost     int // pods that ran on a machine when it ended
 	seed     uint64
 	steps    int
-	started  map[string]int // machines by their image
-	fleet    *fleet         // what a rollout has to do with; nil: nothing
+	started  map[string]int   // machines by their image
+	fleet    *fleet           // what a rollout has to do with; nil: nothing
+	deleted  cluster.NodeName // a Node that somebody has deleted: its kubelet does not register it again
 }
 
 func newSim(t testing.TB, seed uint64, groups ...cluster.NodeGroup) *sim {
@@ -86,10 +87,10 @@ func (v *sim) cloud() {
 				continue
 			}
 			in.Phase = cluster.PhaseRunning
-			if in.Source["image"] == "never joins" {
+			name := cluster.NodeName("node-" + in.ID[len(in.ID)-4:])
+			if in.Source["image"] == "never joins" || name == v.deleted {
 				continue
 			}
-			name := cluster.NodeName("node-" + in.ID[len(in.ID)-4:])
 			k := slices.IndexFunc(v.s.Nodes, func(n *cluster.Node) bool { return n.Name == name })
 			if k < 0 {
 				labels := map[string]string{hostname: string(name)}

@@ -300,12 +300,18 @@ func (r *Round) StaysForHalt(n *round.Node) string {
 }
 
 // Unproven says why the machine of a node is not ended yet, whatever it goes for; empty: nothing. Until the first machine of its
-// group's present source has proven itself, it is the place to which the pods can go back.
+// group's present source has proven itself, it is the place to which the pods can go back: also while that machine has no Node, or is
+// on its way out with pods.
 func (r *Round) Unproven(n *round.Node) string {
-	if x := r.groups[n.Group].rollout; x != nil && x.halt.Why == "" && !r.fresh(n) {
-		return cmp.Or(x.trial.words, x.wait.words)
+	x := r.groups[n.Group].rollout
+	if x == nil || x.halt.Why != "" || r.fresh(n) {
+		return ""
 	}
-	return ""
+	leaves := func(i int) bool { return r.Nodes[i].State != round.StateReady && len(r.working(&r.Nodes[i])) > 0 }
+	if coming, _, _ := r.spareMachines(n.Group); !x.proven() && (coming > 0 || slices.ContainsFunc(x.fresh, leaves)) {
+		return cmp.Or(x.trial.words, x.wait.words, r.unprovenWords(x))
+	}
+	return cmp.Or(x.trial.words, x.wait.words)
 }
 
 // waitsForSource says why a node is not replaced before the machines of its group's present source have proven themselves;

@@ -430,6 +430,7 @@ func TestUnproven(t *testing.T) {
 	}{
 		"a first machine waits": {func(w *world, x *cluster.Node) { put(x, w.s.Now) }, true},
 		"none has come":         {func(w *world, x *cluster.Node) { w.g().Instances[3].Source["image"] = "old" }, false},
+		"it is interrupted":     {func(w *world, x *cluster.Node) { put(x, w.s.Now); w.g().Instances[3].Phase = cluster.PhaseDeleting }, true},
 		"it has proven itself":  {func(w *world, x *cluster.Node) { w.well(x) }, false},
 		"nothing is replaced":   {func(w *world, x *cluster.Node) { w.p.Drift = false }, false},
 	} {

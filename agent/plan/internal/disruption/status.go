@@ -166,7 +166,7 @@ func (r *Round) unprovenWords(x *rollout) string {
 	if x.came != "" {
 		return fmt.Sprintf("node %s, a machine of source %s, is Ready, and no pod on it has proven the source yet", x.came, x.digest)
 	}
-	return fmt.Sprintf("no machine of source %s has come yet", x.digest)
+	return fmt.Sprintf("no node of source %s is there to prove it", x.digest)
 }
 
 // closed says which disruption budget lets no node of the group go now, for none of the reasons for which nodes are to be

@@ -41,7 +41,7 @@ func TestTell(t *testing.T) {
 		"nothing is replaced": {func(w *world, _ *cluster.Node) { w.p.Drift = false }, ""},
 		"nothing is known":    {func(w *world, _ *cluster.Node) { w.s.Stale = "no answer" }, ""},
 		"first machine":       {func(w *world, x *cluster.Node) { put(x, w.s.Now) }, "trial D30 x: the pods on node x, the first machine of the source, have to be Ready until 2026-01-05T08:02:00Z, 1/4 map[drifted:3] going 0"},
-		"none has come":       {func(w *world, _ *cluster.Node) { w.g().Instances[3].Source["image"] = "old" }, "trial D30 : no machine of source " + digest + " has come yet, 0/4 map[drifted:4] going 0"},
+		"none has come":       {func(w *world, _ *cluster.Node) { w.g().Instances[3].Source["image"] = "old" }, "trial D30 : no node of source " + digest + " is there to prove it, 0/4 map[drifted:4] going 0"},
 		"proven":              {func(w *world, x *cluster.Node) { w.well(x) }, "rolling  : , 1/4 map[drifted:3] going 0"},
 		"one is drained":      {func(w *world, x *cluster.Node) { w.well(x); mark(w.s.Nodes[0]) }, "rolling  : , 1/4 map[drifted:3] going 1"},
 		"one is ready":        {func(w *world, _ *cluster.Node) {}, "trial D30 : node x, a machine of source " + digest + ", is Ready, and no pod on it has proven the source yet, 1/4 map[drifted:3] going 0"},
