@@ -57,7 +57,7 @@ type Rollout struct {
 	State string          `json:"state"`
 	// Source is what the group starts now (cluster.Spec.Digest); empty: its provider does not tell it.
 	Source string `json:"source,omitempty"`
-	// Why says why it is paused, halted or waiting, or what the first machine has still to show; Rule is the rule of that.
+	// Why says why it is paused, halted or waiting, what the first machine has still to show, or why no node goes now; Rule is the rule of that.
 	Rule string `json:"rule,omitempty"`
 	Why  string `json:"why,omitempty"`
 	// Since is when it was halted or paused.

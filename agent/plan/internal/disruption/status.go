@@ -3,6 +3,7 @@ package disruption
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -86,7 +87,8 @@ func (r *Round) tell(i int) decision.Rollout {
 		if since := r.toReplaceSince(n, why); why.Name != cluster.ReasonDear && (out.Oldest.IsZero() || since.Before(out.Oldest)) {
 			out.Oldest = since
 		}
-		if n.State == round.StateMarked || r.Waits(k) || r.dear(n.Name) {
+		cordons := func(a decision.Action) bool { c, is := a.(decision.Cordon); return is && c.Node == n.Name }
+		if n.State == round.StateMarked || r.Waits(k) || r.dear(n.Name) || slices.ContainsFunc(r.Plan.Actions, cordons) {
 			out.Going++
 		}
 	}
@@ -154,11 +156,28 @@ func (r *Round) holds(row *decision.RolloutRow, i int, out *decision.Rollout, cl
 		return closed, since, closed != ""
 	case decision.EvidenceUnproven:
 		out.Trial = x.trial.node
-		return cmp.Or(x.trial.words, r.unprovenWords(x)), since, !x.proven()
+		return cmp.Or(x.trial.words, r.stuck(i, out), r.unprovenWords(x)), since, !x.proven()
 	case decision.EvidenceTrouble:
 		return x.wait.words, since, x.wait.words != ""
 	}
-	return "", since, true
+	return r.stuck(i, out), since, true
+}
+
+// stuck says what holds the first node of a group that is to be replaced, whose turn it is, while none goes; empty: one does.
+func (r *Round) stuck(g int, out *decision.Rollout) string {
+	if out.Going > 0 {
+		return ""
+	}
+	for k := range r.Plan.Held {
+		h := &r.Plan.Held[k]
+		if h.Kind != "node" || h.Rule == decision.RuleCanary || h.Rule == decision.RuleDisruption {
+			continue
+		}
+		if i, is := r.ByName[cluster.NodeName(h.Name)]; is && r.Nodes[i].Group == g && r.Reason(i).Rule != "" {
+			return fmt.Sprintf("no node goes now: %s [%s] %s", h.Name, h.Rule, h.Why)
+		}
+	}
+	return ""
 }
 
 // unprovenWords say of a source that nothing has proven yet, and of which no machine has still to show something, what there is of it.
