@@ -18,9 +18,8 @@ var standard = cluster.DisruptionBudgets{{Nodes: 10, Percent: true, Reasons: []s
 // Hold says what keeps a node for now that is to be replaced; an empty rule: nothing.
 func (r *Round) Hold(i int, why Reason) (rule, words string) {
 	n := &r.Nodes[i]
-	g := &r.groups[n.Group]
 	if why.Rule == decision.RuleSick {
-		if words := r.breaker(&r.Groups[n.Group], g); words != "" {
+		if words := r.breaker(n.Group); words != "" {
 			return decision.RuleBreaker, why.Why + "; it stays: " + words
 		}
 	}
@@ -55,15 +54,15 @@ func (r *Round) Full(i int, reason string) string {
 // full asks the budgets of a group and of the cluster whether a node may go for a reason when so many less are gone; empty: it may. opens
 // is when lists that let none go are others.
 func (r *Round) full(g int, reason string, less int) (words string, opens time.Time) {
-	own, whole := r.Groups[g].Options.Budgets, r.all()
-	if own == nil || !concerned(*own, reason) {
-		own = &standard
+	own, whole := round.OrElse(r.Groups[g].Options.Budgets, standard), r.all()
+	if !concerned(own, reason) {
+		own = standard
 	}
 	for _, of := range []struct {
 		list  cluster.DisruptionBudgets
 		whose string
 		*nodeCounts
-	}{{*own, "group " + string(r.Groups[g].ID), &r.groups[g].nodeCounts}, {r.Policy.DisruptionBudgets, "the cluster", &whole}} {
+	}{{own, "group " + string(r.Groups[g].ID), &r.groups[g].nodeCounts}, {r.Policy.DisruptionBudgets, "the cluster", &whole}} {
 		gone := of.gone - less
 		if reason == cluster.ReasonSick { // a node that is away is no less there while another one is repaired
 			gone -= of.away
@@ -226,11 +225,9 @@ func (r *Round) sizeOf(k int) int {
 
 // mostGone is how many nodes of a group of a size its budgets ever let go at once.
 func (r *Round) mostGone(k, size int) int {
-	most := standard[0].Of(size)
-	if own := r.Groups[k].Options.Budgets; own != nil {
-		for i := range *own {
-			most = max(most, (*own)[i].Of(size))
-		}
+	most := 0
+	for _, b := range slices.Concat(standard, round.OrElse(r.Groups[k].Options.Budgets, nil)) {
+		most = max(most, b.Of(size))
 	}
 	return most
 }

@@ -298,8 +298,8 @@ func (r *Round) machines(x *rollout, g *round.Group, old []int) finding {
 // Untried counts the programs with pods on a node of which no pod is on a machine of its group's present source: nodes with many of them go
 // first, so that a program that does not run there shows it early. It costs the pods of the node and, once a round, of these machines.
 func (r *Round) Untried(i int) int {
-	x := r.groups[r.Nodes[i].Group].rollout
-	if x == nil || !x.under || r.fresh(&r.Nodes[i]) {
+	x := &r.groups[r.Nodes[i].Group].rollout
+	if !x.under || r.fresh(&r.Nodes[i]) {
 		return 0
 	}
 	if x.tried == nil {

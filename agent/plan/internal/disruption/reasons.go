@@ -34,11 +34,11 @@ type group struct {
 	fresh       map[uintptr]bool // by source: see Round.fresh
 	compared    bool
 	differences map[cluster.InstanceID][]cluster.Difference // see Round.Differences
-	rollout     *rollout
-	taken       bool     // a node of it goes in this round for a source that is not proven
-	wait        int      // how many nodes without room for their pods want a spare machine
-	waiting     []int    // those for which one is coming, has come, or is ordered
-	ordered     []string // nodes in whose place this round has ordered machines
+	rollout     rollout                                     // zero: none was judged
+	taken       bool                                        // a node of it goes in this round for a source that is not proven
+	wait        int                                         // how many nodes without room for their pods want a spare machine
+	waiting     []int                                       // those for which one is coming, has come, or is ordered
+	ordered     []string                                    // nodes in whose place this round has ordered machines
 }
 
 // replaces tells whether some node of the group may be replaced.
@@ -61,10 +61,7 @@ func New(w *round.State) *Round {
 	r := &Round{State: w, groups: make([]group, len(w.Groups))}
 	for i := range w.Groups {
 		o, g := &w.Groups[i].Options, &r.groups[i]
-		g.drift = w.Policy.Drift
-		if o.Drift != nil {
-			g.drift = *o.Drift
-		}
+		g.drift = round.OrElse(o.Drift, w.Policy.Drift)
 		if started := w.Policy.Rollouts[w.Groups[i].ID].Started; started != "" && started == w.Groups[i].Template.Source.Digest() {
 			g.drift = true
 		}
@@ -194,21 +191,20 @@ func (r *Round) sickNow(n *round.Node) bool {
 
 // Breaker says why a node that is not Ready does not go for that where such nodes are replaced; empty: it may.
 func (r *Round) Breaker(i int) string {
-	n := &r.Nodes[i]
-	if g := &r.groups[n.Group]; g.repairs && n.Ready != cluster.StatusTrue {
-		return r.breaker(&r.Groups[n.Group], g)
+	if n := &r.Nodes[i]; r.groups[n.Group].repairs && n.Ready != cluster.StatusTrue {
+		return r.breaker(n.Group)
 	}
 	return ""
 }
 
 // breaker says why no sick node is replaced for that: too many are sick at once, which is rather the network, or an
 // add-on that all of them run.
-func (r *Round) breaker(g *round.Group, x *group) string {
+func (r *Round) breaker(g int) string {
 	r.count()
 	for _, of := range []struct {
 		nodeCounts
 		what string
-	}{{x.nodeCounts, "group " + string(g.ID)}, {r.all(), "the cluster"}} {
+	}{{r.groups[g].nodeCounts, "group " + string(r.Groups[g].ID)}, {r.all(), "the cluster"}} {
 		if of.sick > 1 && of.sick*100 > r.Policy.RepairMaxSick*of.nodes {
 			return fmt.Sprintf("%d of %d nodes of %s are sick, more than %d%%: the cause is rather something that they share", of.sick, of.nodes, of.what, r.Policy.RepairMaxSick)
 		}

@@ -47,18 +47,17 @@ func (r *Round) Judge() {
 		}
 	}
 	r.look()
-	if r.Snapshot.Stale != "" {
-		r.Next.Consolidation, r.Next.Sources, r.Next.Sizes = r.Memory.Consolidation, r.Memory.Sources, r.Memory.Sizes
-		r.keepHalts()
-		return
-	}
 	for i := range r.groups {
-		if r.groups[i].replaces() {
+		if r.judges(i) {
 			r.judge(i)
 		}
 	}
 	r.keepHalts()
-	r.carryConsolidation()
+	if r.Snapshot.Stale == "" {
+		r.carryConsolidation()
+	} else {
+		r.Next.Consolidation, r.Next.Sizes = r.Memory.Consolidation, r.Memory.Sizes
+	}
 }
 
 // keepHalts keeps the halts and the facts of groups that this round does not judge, because nothing is replaced in them, the cloud does not tell
@@ -66,29 +65,28 @@ func (r *Round) Judge() {
 func (r *Round) keepHalts() {
 	judged := func(id cluster.GroupID) bool {
 		g, is := r.ByID[id]
-		return is && r.groups[g].rollout != nil && r.groups[g].rollout.digest != ""
+		return is && r.groups[g].rollout.digest != ""
 	}
 	for _, h := range slices.Concat(r.Memory.Halts, r.Policy.Halts) {
 		if !judged(h.Group) && !slices.ContainsFunc(r.Next.Halts, func(x decision.Halt) bool { return x.Group == h.Group }) {
 			r.Next.Halts = append(r.Next.Halts, h)
 		}
 	}
-	if r.Snapshot.Stale == "" {
-		for _, f := range r.Memory.Sources {
-			if !judged(f.Group) {
-				r.Next.Sources = append(r.Next.Sources, f)
-			}
+	for _, f := range r.Memory.Sources {
+		if !judged(f.Group) {
+			r.Next.Sources = append(r.Next.Sources, f)
 		}
 	}
 	slices.SortFunc(r.Next.Halts, func(a, b decision.Halt) int { return strings.Compare(string(a.Group), string(b.Group)) })
 	slices.SortFunc(r.Next.Sources, func(a, b decision.SourceFacts) int { return strings.Compare(string(a.Group), string(b.Group)) })
 }
 
+// judges tells whether the rollout of a group is judged in this round.
+func (r *Round) judges(i int) bool { return r.Snapshot.Stale == "" && r.groups[i].replaces() }
+
 // judge judges the rollout of one group.
 func (r *Round) judge(i int) {
-	g, own := &r.Groups[i], &r.groups[i]
-	x := &rollout{}
-	own.rollout = x
+	g, x := &r.Groups[i], &r.groups[i].rollout
 	if rule, words := r.suspended(i); rule != "" {
 		r.Held("group", string(g.ID), rule, "no node is replaced because it is drifted or expired: %s", words)
 	}
@@ -277,19 +275,14 @@ func (r *Round) working(n *round.Node) []*cluster.Pod {
 
 // failed says why a machine of a group's present source goes, because the rollout is halted; empty: it does not.
 func (r *Round) failed(n *round.Node) string {
-	if x := r.groups[n.Group].rollout; x != nil && r.fresh(n) {
-		return x.halt.Why
+	if halted := r.Halted(n.Group); halted != "" && r.fresh(n) {
+		return halted
 	}
 	return ""
 }
 
 // Halted says why the rollout of a group's present source is halted; empty: it is not.
-func (r *Round) Halted(g int) string {
-	if x := r.groups[g].rollout; x != nil {
-		return x.halt.Why
-	}
-	return ""
-}
+func (r *Round) Halted(g int) string { return r.groups[g].rollout.halt.Why }
 
 // StaysForHalt says why a machine of another source stays although nothing needs it: the rollout of its group is halted; empty: it need not.
 func (r *Round) StaysForHalt(n *round.Node) string {
@@ -303,8 +296,8 @@ func (r *Round) StaysForHalt(n *round.Node) string {
 // group's present source has proven itself, it is the place to which the pods can go back: also while that machine has no Node, or is
 // on its way out with pods.
 func (r *Round) Unproven(n *round.Node) string {
-	x := r.groups[n.Group].rollout
-	if x == nil || x.halt.Why != "" || r.fresh(n) {
+	x := &r.groups[n.Group].rollout
+	if x.halt.Why != "" || r.fresh(n) {
 		return ""
 	}
 	leaves := func(i int) bool { return r.Nodes[i].State != round.StateReady && len(r.working(&r.Nodes[i])) > 0 }
@@ -319,18 +312,16 @@ func (r *Round) Unproven(n *round.Node) string {
 func (r *Round) waitsForSource(i int, why Reason) string {
 	n := &r.Nodes[i]
 	g := &r.groups[n.Group]
-	x := g.rollout
+	x := &g.rollout
 	switch {
-	case x == nil || r.failed(n) != "":
+	case r.failed(n) != "":
 		return ""
 	case x.halt.Why != "":
 		return fmt.Sprintf("the rollout of source %s of its group is halted [%s]", x.digest, decision.RuleHalted)
 	case x.proven() && (why.Rule != decision.RuleDrifted || !x.under):
 		return ""
-	case x.proven() && x.wait.words != "":
-		return x.wait.words
 	case x.proven():
-		return cmp.Or(r.checkpoint(i, x), r.ramp(i, x))
+		return cmp.Or(x.wait.words, r.checkpoint(i, x), r.ramp(i, x))
 	case g.taken:
 		return fmt.Sprintf("another node of the group goes first, for the first machine of source %s", x.digest)
 	case x.drained != "":

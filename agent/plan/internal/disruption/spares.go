@@ -57,14 +57,11 @@ func (r *Round) spareMachines(g int) (coming, come int, idle bool) {
 func (r *Round) StaysFor(i int) string {
 	n := &r.Nodes[i]
 	if c := r.Next.Consolidation; c.UnderWay() && c.Group == r.Groups[n.Group].ID && r.young(n) && !c.Has(n.Name) {
-		return "it has come in place of " + nodeWords(c.Nodes)
+		return "it has come for a consolidation: " + c.Words()
 	}
 	g := &r.groups[n.Group]
 	spare := g.replaces() && r.young(n) && len(r.working(n)) == 0
-	if x := g.rollout; !spare && (x == nil || !x.going || !r.fresh(n)) || r.Halted(n.Group) != "" {
-		return ""
-	}
-	if rule, _ := r.suspended(n.Group); rule != "" {
+	if rule, _ := r.suspended(n.Group); rule != "" || r.Halted(n.Group) != "" || !spare && !(g.rollout.going && r.fresh(n)) {
 		return ""
 	}
 	what := "it has just come"
@@ -77,17 +74,6 @@ func (r *Round) StaysFor(i int) string {
 		}
 	}
 	return ""
-}
-
-func nodeWords(names []cluster.NodeName) string {
-	out := make([]string, len(names))
-	for i, n := range names {
-		out[i] = string(n)
-	}
-	if len(out) == 1 {
-		return "node " + out[0]
-	}
-	return "nodes " + strings.Join(out, ", ")
 }
 
 // Order asks for a spare machine for a node whose pods have no room for the reason that is told, unless one has come or is coming, or

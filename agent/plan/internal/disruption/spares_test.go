@@ -180,8 +180,8 @@ func TestStaysFor(t *testing.T) {
 			started(w, "new", "old", "old", "old", "old")
 			mark(w.s.Nodes[1])
 		}, ""},
-		"a consolidation ordered it": {func(w *world) { w.p.MaxNodeAge = 0; w.dear(time.Minute) }, "it has come in place of nodes w-000, w-001"},
-		"and it has pods":            {func(w *world) { w.p.MaxNodeAge = 0; w.dear(time.Minute); put(w.s.Nodes[3], w.s.Now) }, "it has come in place of nodes w-000, w-001"},
+		"a consolidation ordered it": {func(w *world) { w.p.MaxNodeAge = 0; w.dear(time.Minute) }, "it has come for a consolidation: 1 machine of group workers can replace w-000, w-001"},
+		"and it has pods":            {func(w *world) { w.p.MaxNodeAge = 0; w.dear(time.Minute); put(w.s.Nodes[3], w.s.Now) }, "it has come for a consolidation: 1 machine of group workers can replace w-000, w-001"},
 		"or another one long before": {func(w *world) { w.p.MaxNodeAge = 0; w.dear(0); w.s.Nodes[3].Created = w.s.Now.Add(-30 * time.Minute) }, ""},
 		"for another group":          {func(w *world) { w.p.MaxNodeAge = 0; w.dear(time.Minute).Group = "b" }, ""},
 	} {

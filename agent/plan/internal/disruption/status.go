@@ -58,7 +58,7 @@ func (r *Round) Tell() {
 	}
 	r.keepToReplace()
 	for i := range r.groups {
-		if r.groups[i].rollout != nil {
+		if r.judges(i) {
 			r.count() // also where no node was asked for: it remembers sizes
 			r.Plan.Rollouts = append(r.Plan.Rollouts, r.tell(i))
 		}
@@ -67,7 +67,7 @@ func (r *Round) Tell() {
 
 func (r *Round) tell(i int) decision.Rollout {
 	g, own := &r.Groups[i], &r.groups[i]
-	x := own.rollout
+	x := &own.rollout
 	out := decision.Rollout{Group: g.ID, Source: x.digest}
 	if x.under {
 		out.Former = x.facts.Former
@@ -140,7 +140,7 @@ func (r *Round) tellState(i int, out *decision.Rollout) {
 
 // holds tells whether a row holds for a group, in words.
 func (r *Round) holds(row *decision.RolloutRow, i int, out *decision.Rollout, closed string) (words string, since time.Time, holds bool) {
-	x := r.groups[i].rollout
+	x := &r.groups[i].rollout
 	rule, suspended := r.suspended(i)
 	switch row.Evidence {
 	case decision.EvidenceFails:

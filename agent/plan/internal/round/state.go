@@ -205,7 +205,7 @@ func (w *State) Reached(t time.Time) bool {
 	return false
 }
 
-func OrElse(d *time.Duration, otherwise time.Duration) time.Duration {
+func OrElse[T any](d *T, otherwise T) T {
 	if d != nil {
 		return *d
 	}

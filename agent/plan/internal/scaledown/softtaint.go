@@ -1,6 +1,7 @@
 package scaledown
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -21,10 +22,7 @@ func UpdateSoftTaints(w *round.State) {
 		return
 	}
 	dear := w.Next.Consolidation
-	var avoided map[cluster.NodeName]time.Time
-	if w.Next.Avoided != nil {
-		avoided = w.Next.Avoided.Since
-	}
+	avoided := cmp.Or(w.Next.Avoided, &decision.Avoided{}).Since
 	for _, off := range []bool{true, false} {
 		for i := range w.Nodes {
 			n := &w.Nodes[i]

@@ -9,12 +9,8 @@ import (
 // with accelerators the largest share of these alone. Where DaemonSets are left out,
 // they are left out of what the node has as well, as in Cluster Autoscaler.
 func (w *Planner) Utilisation(n *round.Node) float64 {
-	ignore := w.Policy.IgnoreDaemonSetsUtilization
-	if o := w.OptionsOf(n).IgnoreDaemonSetsUtilization; o != nil {
-		ignore = *o
-	}
 	all, less := n.Facts.Requested, n.Facts.DaemonRequests
-	if !ignore {
+	if !round.OrElse(w.OptionsOf(n).IgnoreDaemonSetsUtilization, w.Policy.IgnoreDaemonSetsUtilization) {
 		all, less = all.Add(less), cluster.Resources{}
 	}
 	if !round.HasGPU(n.Node) {
@@ -39,12 +35,8 @@ func ratio(used, have int64) float64 {
 // Threshold is the utilisation above which a node is busy.
 func (w *Planner) Threshold(n *round.Node) float64 {
 	o := w.OptionsOf(n)
-	limit, own := w.Policy.UtilizationThreshold, o.ScaleDownUtilization
 	if round.HasGPU(n.Node) {
-		limit, own = w.Policy.GPUUtilizationThreshold, o.ScaleDownGPUUtilization
+		return round.OrElse(o.ScaleDownGPUUtilization, w.Policy.GPUUtilizationThreshold)
 	}
-	if own != nil {
-		return *own
-	}
-	return limit
+	return round.OrElse(o.ScaleDownUtilization, w.Policy.UtilizationThreshold)
 }
