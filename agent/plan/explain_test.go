@@ -151,6 +151,7 @@ pods gated 1 cpu=10m gated=1
 pods ds 1 cpu=10m owner=DaemonSet
 pods odd 1 cpu=10m uses=dra
 pods low 1 cpu=10m prio=-20
+pods claim 1 cpu=10m refused=claim_"c"_not_found
 `)
 	for name, want := range map[string][]string{
 		"big-001": {"no node has room for it and no node group can help", "0/3 node groups can help: 1 Insufficient memory, 1 node(s) had untolerated taint {team: x}, 2 Insufficient cpu",
@@ -161,6 +162,7 @@ pods low 1 cpu=10m prio=-20
 		"gated-000":         {"scheduling gates"},
 		"ds-000":            {"a machine is never bought for it"},
 		"odd-000":           {"not judged: dra", "U6"},
+		"claim-000":         {"0/3 node groups can help: 1 node(s) had untolerated taint {team: x}, 2 claim ", "U25"},
 		"low-000":           {"priority -20 is below the cutoff", "U14"},
 		"sma":               {"there is no pod sma; near: default/small-000"},
 		"nobody":            {"there is no pod nobody", "finished"},

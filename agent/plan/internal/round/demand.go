@@ -222,17 +222,11 @@ func (w *State) HoldUnknown() {
 	w.Demands = slices.DeleteFunc(w.Demands, func(k Demand) bool {
 		c := &w.Snapshot.Classes[k.Class]
 		if len(c.NotUnderstood) == 0 {
-			i := slices.IndexFunc(c.Volumes, func(v cluster.Volume) bool { return v.Refused != "" })
-			why := ""
-			if i >= 0 {
-				why = c.Volumes[i].Refused
-			} else if i = slices.IndexFunc(c.Claims, func(v cluster.DeviceClaim) bool { return v.Refused != "" }); i >= 0 {
-				why = c.Claims[i].Refused
-			}
-			if i >= 0 && k.Buys { // a claim may be seen a moment after its pod
+			why := Nowhere(c)
+			if why != "" && k.Buys { // a claim may be seen a moment after its pod
 				w.HeldPods(&k, len(k.Keys), decision.RuleVolume, why)
 			}
-			return i >= 0
+			return why != ""
 		}
 		rule := decision.RuleNotUnderstood
 		if c.TooLarge {
@@ -242,6 +236,21 @@ func (w *State) HoldUnknown() {
 		w.HeldPods(&k, len(k.Keys), rule, words)
 		return true
 	})
+}
+
+// Nowhere says why no node and no machine takes a class, for one of its claims; empty: none of them says so.
+func Nowhere(c *cluster.PodClass) string {
+	for i := range c.Volumes {
+		if why := c.Volumes[i].Refused; why != "" {
+			return why
+		}
+	}
+	for i := range c.Claims {
+		if why := c.Claims[i].Refused; why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 func (w *State) HeldPods(k *Demand, count int, rule, why string) {

@@ -82,6 +82,9 @@ func (w *Planner) refusedAs(class int, g *round.Group, shape *fit.NodeInfo) (rul
 	if rule, words := fit.Refused(&w.Snapshot.Classes[class], shape); words != "" {
 		return rule, words
 	}
+	if why := round.Nowhere(&w.Snapshot.Classes[class]); why != "" {
+		return fit.RuleVolumeBinding, why
+	}
 	empty, _ := w.Template(g)
 	if rule, words := w.Dimensions.Insufficient(empty, w.Dimensions.Class(class)); words != "" {
 		return rule, words
