@@ -30,13 +30,15 @@ func (s *scene) create(ctx context.Context, o unstructured.Unstructured) error {
 	if err != nil {
 		return err
 	}
-	made, err := api.Create(ctx, &o, metav1.CreateOptions{FieldValidation: "Strict"})
-	if err != nil {
+	if _, err := api.Create(ctx, &o, metav1.CreateOptions{FieldValidation: "Strict"}); err != nil {
 		return fmt.Errorf("make %s %s: %w", o.GetKind(), o.GetName(), err)
 	}
-	if status, ok := o.Object["status"]; ok { // a subresource drops it from a new object
-		made.Object["status"] = status
-		if _, err := api.UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
+	if status, ok := o.Object["status"]; ok { // a subresource drops it from a new object, which a controller may have changed since
+		patch, err := json.Marshal(map[string]any{"status": status})
+		if err != nil {
+			return err
+		}
+		if _, err := api.Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 			return fmt.Errorf("the status of %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
