@@ -17,9 +17,14 @@ func (l *linter) ignition(text string) {
 				Contents struct{ Source, Compression string }
 			}
 		} `json:"storage"`
-		Systemd json.RawMessage `json:"systemd"`
-		Passwd  json.RawMessage `json:"passwd"`
-		Kernel  json.RawMessage `json:"kernelArguments"`
+		Systemd struct {
+			Units []struct {
+				Name, Contents string
+				Dropins        []struct{ Name, Contents string }
+			}
+		} `json:"systemd"`
+		Passwd json.RawMessage `json:"passwd"`
+		Kernel json.RawMessage `json:"kernelArguments"`
 	}
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		l.add(Schema, true, 0, "not Ignition's JSON: %v", err)
@@ -37,6 +42,13 @@ func (l *linter) ignition(text string) {
 	}
 	for _, f := range doc.Storage.Files {
 		l.ignitionFile(f.Path, f.Contents.Source, f.Contents.Compression, f.Mode)
+	}
+	const units = "/etc/systemd/system/" // where Ignition writes them, for every user to read
+	for _, u := range doc.Systemd.Units {
+		l.in(u.Name, nil).file(units+u.Name, u.Contents, 0o644)
+		for _, d := range u.Dropins {
+			l.in(d.Name, nil).file(units+u.Name+".d/"+d.Name, d.Contents, 0o644)
+		}
 	}
 }
 

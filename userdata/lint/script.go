@@ -35,9 +35,8 @@ func (l *linter) script(text string, when phase) {
 	l.secrets(text)
 	l.kubeadm(text)
 	l.kubeletArguments(text)
-	guarded := strings.Contains(text, "/etc/kubernetes/kubelet.conf") || strings.Contains(text, "cloud-init-per")
 	switch {
-	case guarded || !joins(text):
+	case guarded(text) || !joins(text):
 	case when == wholeScript:
 		l.add(EveryBoot, userdata.RunsEveryBoot(l.System), 0, "joins without asking whether the machine has joined: Flatcar runs user data at every boot, and kubeadm join then fails; stop where /etc/kubernetes/kubelet.conf exists")
 	case when == everyBoot:
@@ -54,6 +53,11 @@ func (l *linter) script(text string, when phase) {
 	if program := l.parse(text); program != nil {
 		l.program(program, text)
 	}
+}
+
+// guarded tells whether a text asks in some way if the machine has joined.
+func guarded(text string) bool {
+	return strings.Contains(text, "/etc/kubernetes/kubelet.conf") || strings.Contains(text, "cloud-init-per")
 }
 
 // parse returns nil for what is no shell script, and for another language.
@@ -195,8 +199,34 @@ func (l *linter) file(path, body string, mode int64) {
 	l.kubeadm(body)
 	l.kubeletArguments(body)
 	l.joinDocuments(body)
+	if unitFile.MatchString(path) {
+		l.unit(body)
+	}
 	if path == "/etc/hostname" {
 		l.hostName(strings.TrimSpace(body), path, 1)
+	}
+}
+
+var (
+	unitFile = lazyregexp.New(`^/(etc|run|usr/lib|lib)/systemd/system/.+\.(service|conf)$`)
+	executes = lazyregexp.New(`^Exec\w+\s*=[-@:+!|\s]*(.*)$`)
+)
+
+// unit judges what a systemd unit, or a drop-in of one, runs.
+func (l *linter) unit(text string) {
+	if joins(text) && !guarded(text) {
+		l.add(EveryBoot, false, 0, "joins at every boot, and kubeadm join fails from the second on: add ConditionPathExists=!/etc/kubernetes/kubelet.conf")
+	}
+	lines := strings.Split(text, "\n")
+	for n := 0; n < len(lines); n++ {
+		first, line := n+1, strings.TrimSpace(lines[n])
+		for strings.HasSuffix(line, `\`) && n+1 < len(lines) {
+			n++
+			line = line[:len(line)-1] + strings.TrimSpace(lines[n])
+		}
+		if m := executes.FindStringSubmatch(line); m != nil {
+			l.line(m[1], first)
+		}
 	}
 }
 
