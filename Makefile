@@ -30,7 +30,7 @@ SEQUENTIAL := /(agent/(binpack|cluster|decision|fit|plan|replay)|nodecleaner/rea
 STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
 export CGO_ENABLED ?= 0
 
-.PHONY: help build man generate check house audit test test-all oracle soak mutants chaos sim sim-faults flood outage bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-rollout e2e-dra e2e-kueue e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions kubelet-tables prices bench fuzz dist image clean e2e-page release e2e-release
+.PHONY: help build man generate check house audit test test-all oracle soak mutants chaos sim sim-faults flood bench-agent demo e2e-openstack e2e-terraform e2e-hpa e2e-rollout e2e-dra e2e-kueue e2e-clusterapi e2e-worker e2e-versions e2e-leader e2e-ha e2e-upgrade e2e-systemd e2e-ca-example versions kubelet-tables prices bench fuzz dist image clean e2e-page release e2e-release
 
 help: ## what there is
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -99,9 +99,6 @@ sim-faults: ## faults that the product once had, or might have, are put back, on
 flood: ## 10,000 certificate requests from one Node: another Node's is approved within two seconds, half of the honest ones within 500 ms, the agent's memory stays bounded (make test-all plays 2,000); and connections of one address and of fifty to the attested join: 50 machines join meanwhile (make test-all: 5)
 	cd test && AUTOSCALER_TEST_FLOOD=10000 $(GO) test -count=1 -v -run TestCSR ./suite/services
 	cd test && AUTOSCALER_TEST_FLOOD_MACHINES=50 $(GO) test -count=1 -v -run TestFlood ./suite/attest
-
-outage: ## the API server stands still for three minutes and every Node is Unknown, with the reaper's own times: no live Node is deleted, the dead one goes (a quarter of an hour; make test-all plays it scaled)
-	cd test && AUTOSCALER_TEST_PAUSE=$${AUTOSCALER_TEST_PAUSE:-3m} $(GO) test -count=1 -v -timeout 40m -run TestReaperOutage ./suite/services
 
 demo: ## the main job on this machine: a real control plane, an emulated cloud (PROVIDER, default asg), 300 pods, and back to nothing
 	@echo "make demo takes about two minutes; where nothing is built, two idle cores build for ten minutes before"

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/config"
@@ -77,6 +78,8 @@ type World struct {
 	storyMu sync.Mutex
 	story   []string
 	faults  *faults
+
+	instead atomic.Pointer[http.Handler] // answers in place of the cloud; nil: nobody does
 }
 
 // New makes a world in which nothing runs yet but the cluster's own machinery.
@@ -207,7 +210,13 @@ func (w *World) wireOf(a *Agent, fault func(*http.Request) wire.Fault) *wire.Wir
 		})
 	}
 	return &wire.Wire{Latency: latency, Fault: fault, Hosts: map[string]wire.Far{
-		apiHost: {Handler: judged(w.API), Stream: w.API.Stream}, "aws.invalid": {Handler: judged(w.Cloud)}}}
+		apiHost: {Handler: judged(w.API), Stream: w.API.Stream}, "aws.invalid": {Handler: judged(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if h := w.instead.Load(); h != nil {
+				(*h).ServeHTTP(rw, r)
+				return
+			}
+			w.Cloud.ServeHTTP(rw, r)
+		}))}}}
 }
 
 // answered keeps the status of an answer.

@@ -39,16 +39,6 @@ func quiet(service string) *logrus.Entry {
 	return log.WithField("service", service)
 }
 
-// agentClient is the product's own client, as the administrator.
-func agentClient(t *testing.T, cp *controlplane.ControlPlane) *kube.Client {
-	t.Helper()
-	client, err := kube.New(cp.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
-}
-
 // serve runs a service until the test is over.
 func serve(t *testing.T, shared *kube.Informers, run func(context.Context, func()) error) {
 	t.Helper()
@@ -109,6 +99,5 @@ func setReady(t *testing.T, cp *controlplane.ControlPlane, name string, ready co
 
 func TestServices(t *testing.T) {
 	cp := controlplane.ForTest(t, controlplane.Options{Fast: true, NodeMonitorGrace: 2 * time.Minute})
-	t.Run("reaper", func(t *testing.T) { testReaperFaults(t, cp) })
 	t.Run("bootstrap", func(t *testing.T) { testBootstrap(t, cp) })
 }
