@@ -63,7 +63,7 @@ func Answers(w *World) ([][]Answer, error) {
 			return nil, fmt.Errorf("pod %s was lost in the conversion", keyOf(p))
 		}
 		class := &b.snapshot.Classes[index]
-		if p.Spec.NodeName != "" { // such a pod is bound for everybody but the filter
+		if p.Spec.NodeName != "" {
 			own := *class
 			own.NodeName = cluster.NodeName(p.Spec.NodeName)
 			class = &own
@@ -190,10 +190,19 @@ func (b *bench) judge(class *cluster.PodClass, index, n int) (Answer, error) {
 	return Answer{Fits: rule == "", Rule: rule, Words: words}, nil
 }
 
-// objects are the world as the agent's informers would list it.
+// objects are the world as the agent's informers would list it. A pod that waits and names its node is not listed as bound: what is attached to the node
+// for it would count as used (seed 596005).
 func (w *World) objects() store.Objects {
 	pods := make([]*corev1.Pod, 0, len(w.Pods)+len(w.Waiting)+len(w.Nominated))
-	pods = append(append(append(pods, w.Pods...), w.Waiting...), w.Nominated...)
+	pods = append(pods, w.Pods...)
+	for _, p := range w.Waiting {
+		if p.Spec.NodeName != "" {
+			p = p.DeepCopy()
+			p.Spec.NodeName = ""
+		}
+		pods = append(pods, p)
+	}
+	pods = append(pods, w.Nominated...)
 	return store.Objects{
 		Nodes: w.Nodes, Pods: pods, Namespaces: w.Namespaces,
 		Claims: w.Claims, Volumes: w.Volumes, StorageClasses: w.Classes, Drivers: w.Drivers, CSINodes: w.CSINodes, Attachments: w.Attached,
