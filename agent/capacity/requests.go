@@ -132,17 +132,13 @@ func (w *Requests) Headroom() (out []cluster.Headroom) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	rooms := maps.Clone(w.kept)
 	for _, id := range w.order {
-		if a := w.asks[id]; a != nil && a.found && a.Grows {
-			if rooms == nil {
-				rooms = map[types.UID][]cluster.Headroom{}
-			}
-			rooms[id] = a.Rooms
+		if a := w.asks[id]; a.found {
+			out = append(out, remaining(a.Rooms, w.consumed)...)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(rooms)) {
-		out = append(out, remaining(rooms[id], w.consumed)...)
+	for _, rooms := range w.kept {
+		out = append(out, remaining(rooms, w.consumed)...)
 	}
 	return out
 }
@@ -155,7 +151,7 @@ func remaining(rooms []cluster.Headroom, consumed map[string]int) (out []cluster
 	}
 	for _, h := range rooms {
 		n := min(come, h.Count)
-		come -= n
+		come, h.Rank = come-n, rankFound
 		if h.Count -= n; h.Count > 0 {
 			out = append(out, h)
 		}
@@ -164,6 +160,12 @@ func remaining(rooms []cluster.Headroom, consumed map[string]int) (out []cluster
 }
 
 const namePrefix = "provisioningrequest "
+
+// Room that buffers and operators want kept free is for what comes: a request has it before them, and one that is found before one that is judged.
+const (
+	rankJudged = 1
+	rankFound  = 2
+)
 
 // Look counts the pods that have come for a request. It costs all pods where a request keeps room, and nothing elsewhere.
 func (w *Requests) Look(s *cluster.Snapshot) {
@@ -309,7 +311,10 @@ func (w *Requests) ask(ctx context.Context, r *request) (Ask, error) {
 		if err != nil {
 			return a, fmt.Errorf("PodTemplate %s: %w", set.PodTemplateRef.Name, err)
 		}
-		a.Rooms = append(a.Rooms, cluster.Headroom{Name: a.Name, Piece: piece, Count: int(set.Count)})
+		if set.Count > cluster.MostPieces {
+			return a, fmt.Errorf("PodTemplate %s: room for %d pods is not looked for: ask for up to %d in one entry of spec.podSets", set.PodTemplateRef.Name, set.Count, cluster.MostPieces)
+		}
+		a.Rooms = append(a.Rooms, cluster.Headroom{Name: a.Name, Piece: piece, Count: int(set.Count), Rank: rankJudged})
 	}
 	return a, nil
 }

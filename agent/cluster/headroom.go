@@ -10,6 +10,8 @@ type Headroom struct {
 	// Piece is what one piece asks of a node: requests, node selector, tolerations.
 	Piece PodClass `json:"piece"`
 	Count int      `json:"count"`
+	// Rank is who has room first: the headroom of the higher one.
+	Rank int32 `json:"rank,omitempty"`
 	// Group makes each piece as large as a machine of that group, its DaemonSets taken
 	// off; Piece's own requests do not count then.
 	Group GroupID `json:"group,omitempty"`
@@ -17,6 +19,9 @@ type Headroom struct {
 	Scheduled bool     `json:"scheduled,omitempty"`
 	Windows   []Window `json:"windows,omitempty"`
 }
+
+// MostPieces bounds the pieces of one headroom (Cluster Autoscaler's limit for pods that it injects).
+const MostPieces = 5000
 
 // Window is a time from From on, before To.
 type Window struct {

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 )
@@ -120,10 +121,53 @@ spec:
 	}
 }
 
+// TestRequestsCompete: a node with room for two pods is promised once, to the older request, whatever their names and sizes; a buffer, which keeps room for
+// pods that come, gives way to a request, and has it back when that one's time is over.
+func TestRequestsCompete(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := capacityScene(t)
+	s.apply(`apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: spare, namespace: default}
+spec: {podTemplateRef: {name: web}, replicas: 16}
+`)
+	s.until("all machines", func() bool { return len(s.nodes()) == 8 })
+	s.condition("capacitybuffer", "spare", "Provisioning", "True")
+	ask := func(name, class string, count int) string {
+		return fmt.Sprintf(`---
+apiVersion: autoscaling.x-k8s.io/v1
+kind: ProvisioningRequest
+metadata: {name: %s, namespace: default}
+spec: {provisioningClassName: %s.autoscaling.x-k8s.io, podSets: [{podTemplateRef: {name: web}, count: %d}]}
+`, name, class, count)
+	}
+	s.apply(ask("z", "check-capacity", 10))
+	s.condition("provisioningrequest", "z", "Provisioned", "True")
+	s.condition("capacitybuffer", "spare", "Provisioning", "10 of 16 pieces have no room")
+	s.apply(ask("a", "check-capacity", 8) + ask("b", "best-effort-atomic-scale-up", 8))
+	s.condition("provisioningrequest", "a", "Provisioned", "False")
+	s.condition("provisioningrequest", "b", "Provisioned", "False")
+	s.apply(ask("c", "check-capacity", 4) + ask("d", "check-capacity", 4)) // at once: there is room for one of them
+	found := func(name string) bool { return strings.HasPrefix(s.field("provisioningrequest", name, conditionPath("Provisioned")), "True") }
+	s.condition("provisioningrequest", "c", "Provisioned", "e ") // True or False
+	s.condition("provisioningrequest", "d", "Provisioned", "e ")
+	if found("c") == found("d") {
+		t.Errorf("the room of one of two requests: found for c %v, for d %v", found("c"), found("d"))
+	}
+	s.kubectl("", "patch", "provisioningrequest", "z", "--subresource=status", "--type=merge", "-p", fmt.Sprintf(`{"status": {"conditions": [{"type": "Provisioned", "status": "True", "reason": "CapacityIsFound", "message": "", "lastTransitionTime": %q}]}}`, time.Now().Add(-11*time.Minute).UTC().Format(time.RFC3339)))
+	s.condition("provisioningrequest", "z", "BookingExpired", "True")
+	s.until("the other one, and one of those that were too large", func() bool { return found("c") && found("d") && found("a") != found("b") })
+	s.kubectl("", "delete", "provisioningrequests", "--all")
+	s.condition("capacitybuffer", "spare", "Provisioning", "True")
+}
+
+func conditionPath(kind string) string {
+	return fmt.Sprintf(`{.status.conditions[?(@.type=="%s")].status} {.status.conditions[?(@.type=="%s")].message}`, kind, kind)
+}
+
 func (s *scene) condition(of, name, kind, words string) {
 	s.t.Helper()
-	path := fmt.Sprintf(`{.status.conditions[?(@.type=="%s")].status} {.status.conditions[?(@.type=="%s")].message}`, kind, kind)
-	s.until(name+": "+kind+" "+words, func() bool { return strings.Contains(s.field(of, name, path), words) })
+	s.until(name+": "+kind+" "+words, func() bool { return strings.Contains(s.field(of, name, conditionPath(kind)), words) })
 }
 
 func (s *scene) field(of, name, path string) string {

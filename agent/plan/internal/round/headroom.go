@@ -9,10 +9,6 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 )
 
-// headroomPods bounds the pieces of one headroom (Cluster Autoscaler's limit for pods
-// that it injects).
-const headroomPods = 5000
-
 // headroomShare is the share of a machine that "a machine kept free" asks for: real nodes
 // offer a little less than their template promises, and a node that carries nothing but
 // a small stray pod is free all the same.
@@ -36,7 +32,7 @@ func (w *State) OpenHeadroom() {
 			continue
 		}
 		piece := h.Piece
-		piece.Priority = math.MinInt32
+		piece.Priority = math.MinInt32 + h.Rank
 		piece.Requests.Pods = 1
 		if h.Group != "" {
 			g, ok := w.ByID[h.Group]
@@ -53,7 +49,7 @@ func (w *State) OpenHeadroom() {
 			w.Snapshot.Classes = slices.Clip(w.Snapshot.Classes)
 		}
 		w.Snapshot.Classes = append(w.Snapshot.Classes, piece)
-		w.headrooms = append(w.headrooms, HeadroomPieces{len(w.Snapshot.Classes) - 1, min(h.Count, headroomPods), h.Name})
+		w.headrooms = append(w.headrooms, HeadroomPieces{len(w.Snapshot.Classes) - 1, min(h.Count, cluster.MostPieces), h.Name})
 	}
 }
 
