@@ -78,7 +78,9 @@ type DeviceClaim struct {
 
 // DeviceRequest is met by the first of its alternatives that can be.
 type DeviceRequest struct {
-	Name         string      `json:"name,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Resource is the extended resource that the devices are in place of; a node whose device plug-in offers it is not asked for devices.
+	Resource     string      `json:"resource,omitempty"`
 	Alternatives []DeviceAsk `json:"alternatives"`
 }
 
@@ -106,7 +108,7 @@ func AppendClaims(b []byte, claims []DeviceClaim) []byte {
 		b = AppendString(AppendNodeTerms(append(b, 'd'), c.On), c.Refused)
 		b = appendInt(b, int64(len(c.Requests)))
 		for _, r := range c.Requests {
-			b = appendInt(AppendString(b, r.Name), int64(len(r.Alternatives)))
+			b = appendInt(AppendString(AppendString(b, r.Name), r.Resource), int64(len(r.Alternatives)))
 			for _, a := range r.Alternatives {
 				b = appendInt(AppendStrings(AppendString(b, a.Name), a.Selectors), int64(a.Count))
 				b = AppendTolerations(appendBool(appendBool(b, a.All), a.Admin), a.Tolerations)

@@ -26,6 +26,13 @@ func (b *build) claims() {
 		if len(claims) == 0 {
 			continue
 		}
+		for i := range claims {
+			for _, r := range claims[i].Requests {
+				if at, has := slices.BinarySearch(b.resources, r.Resource); r.Resource != "" && !has {
+					b.resources = slices.Insert(b.resources, at, r.Resource)
+				}
+			}
+		}
 		c := &claimConstraints{demand: b.s.devices.Demand(claims)}
 		for i := range claims {
 			if len(claims[i].On) > 0 {
@@ -60,6 +67,16 @@ func (s *State) allocatable(a *constraints, node int) string {
 		return wordsUnknown
 	}
 	return wordsClaims
+}
+
+// plugged are those extended resources for which devices may stand that a device plug-in offers on a shape.
+func (s *State) plugged(shape *NodeInfo) (out []string) {
+	for _, name := range s.resources {
+		if shape.Extended[name] > 0 {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // putClaims takes devices for n more pods of a class. Devices that a pod gives back are not looked for: its node is emptied, and

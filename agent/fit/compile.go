@@ -54,6 +54,7 @@ type tables struct {
 	uses           []int32          // claims of which some class wants to be the only user
 	driverOf       []int32          // of a handle
 	drivers        []string
+	resources      []string // extended, for which devices may stand; sorted
 }
 
 func (t *tables) constraintsOf(class int) *constraints { return t.constraints[t.of[class]] }

@@ -20,6 +20,8 @@ type Dimensions struct {
 type dimension struct {
 	name string // "cpu", "memory", "ephemeral-storage", "pods", an extended resource, or "port:..."
 	port bool
+	// backed tells an extended resource for which devices may stand.
+	backed bool
 }
 
 const (
@@ -34,11 +36,17 @@ const (
 func NewDimensions(classes []cluster.PodClass) *Dimensions {
 	s := &Dimensions{dimensions: []dimension{{name: "cpu"}, {name: "memory"}, {name: "ephemeral-storage"}, {name: "pods"}}}
 	var extended, ports []string
+	backed := map[string]bool{}
 	for i := range classes {
 		c := &classes[i]
 		for name, n := range c.Requests.Extended {
 			if n > 0 {
 				extended = append(extended, name)
+			}
+		}
+		for k := range c.Claims {
+			for _, r := range c.Claims[k].Requests {
+				backed[r.Resource] = true
 			}
 		}
 		for _, p := range c.HostPorts {
@@ -48,7 +56,7 @@ func NewDimensions(classes []cluster.PodClass) *Dimensions {
 	}
 	slices.Sort(extended)
 	for _, name := range slices.Compact(extended) {
-		s.dimensions = append(s.dimensions, dimension{name: name})
+		s.dimensions = append(s.dimensions, dimension{name: name, backed: backed[name]})
 	}
 	slices.Sort(ports)
 	for _, name := range slices.Compact(ports) {
@@ -119,9 +127,15 @@ func (s *Dimensions) Capacity(v []int64, allocatable cluster.Resources) {
 			v[i] = 1
 		} else {
 			v[i] = allocatable.Extended[s.dimensions[i].name]
+			if v[i] == 0 && s.dimensions[i].backed {
+				v[i] = unbounded
+			}
 		}
 	}
 }
+
+// unbounded is the room for an extended resource where no device plug-in offers it and devices may stand for it: claims say whether they do.
+const unbounded = 1 << 40
 
 // Requests replaces in v, the vector of a class, what is requested; its ports stay.
 func (s *Dimensions) Requests(v []int64, requests cluster.Resources) {

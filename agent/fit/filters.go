@@ -18,6 +18,8 @@ type NodeInfo struct {
 	InZones []NodeInfo
 	// Devices are those that ResourceSlices offer; nil: none are known.
 	Devices *cluster.Devices
+	// Extended are the extended resources that it has, of a device plug-in.
+	Extended map[string]int64
 	// Daemons are the classes of the DaemonSets' pods that are still to come to the node.
 	// AddNode counts them as there: pods may need them on their host, or keep off them.
 	Daemons []int

@@ -107,7 +107,7 @@ func (s *State) AddNode(shape *NodeInfo, volumeLimits map[string]int64) int {
 		}
 		s.limits, s.attached = append(s.limits, limit), append(s.attached, 0)
 	}
-	s.has = append(s.has, s.devices.Has(shape.Devices))
+	s.has = append(s.has, s.devices.Has(shape.Devices, s.plugged(shape)))
 	s.joinAll(node, 1, shape.Name == "")
 	if s.logged {
 		s.log = append(s.log, change{kind: changeNode})

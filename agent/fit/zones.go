@@ -13,7 +13,7 @@ import (
 // passes on it where it passes in each of the zones: a machine that is bought for it must take it
 // wherever the cloud puts it. A DaemonSet is reserved room for where it runs in one of the zones.
 func NextMachine(t *cluster.Template) NodeInfo {
-	s := NodeInfo{Labels: t.Labels, Taints: WithoutStartupTaints(t.Taints), Devices: t.Devices}
+	s := NodeInfo{Labels: t.Labels, Taints: WithoutStartupTaints(t.Taints), Devices: t.Devices, Extended: t.Allocatable.Extended}
 	return s.Placed(t, "")
 }
 

@@ -224,7 +224,6 @@ func (o *Observer) ReadOnlySnapshot() cluster.Snapshot {
 	if o.corrected.inventoryVersion != version || !now.Before(o.corrected.validUntil) {
 		known = -1
 	}
-	o.store.PlugDevices(groups, o.corrected.groups)
 	s, nodeVersion, evidence := o.store.Snapshot(known)
 	s.Now, s.Stale, s.ControlPlaneVersion = now, stale, o.version
 	if evidence != nil {

@@ -39,7 +39,7 @@ func (w *World) cast() *cast {
 	c.space, c.state = fit.NewDimensions(c.Classes), fit.NewState(c.Classes, c.Namespaces)
 	c.shapes, c.rooms = make([]fit.NodeInfo, len(c.Nodes)), make([][]int64, len(c.Nodes))
 	for i, n := range c.Nodes {
-		c.shapes[i] = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Devices: n.Devices}
+		c.shapes[i] = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Devices: n.Devices, Extended: n.Allocatable.Extended}
 		c.rooms[i] = make([]int64, c.space.Len())
 		c.space.Capacity(c.rooms[i], n.Allocatable)
 		c.state.AddNode(&c.shapes[i], n.VolumeLimits)

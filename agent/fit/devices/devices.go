@@ -15,6 +15,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 )
@@ -30,12 +31,12 @@ const (
 
 // Allocator knows the states of nodes and the demands of pods. Not safe for concurrent use.
 type Allocator struct {
-	demands   []demand
+	demands   [][]cluster.DeviceClaim // that are not allocated, by pod
 	demandIDs map[string]int32
 	named     map[string]bool // attributes that constraints name
 	machines  []machine
-	bySource  map[*cluster.Devices]int32 // the state that each had first
-	byContent map[string]int32           // machines
+	bySource  map[source]int32 // the state that each had first
+	byContent map[string]int32 // machines
 	states    []state
 	stateIDs  map[string]int32
 	next      map[[2]int32]int32
@@ -45,20 +46,20 @@ type Allocator struct {
 // New has no demands and no machines. Demands are told first.
 func New() *Allocator {
 	return &Allocator{
-		demandIDs: map[string]int32{}, named: map[string]bool{}, bySource: map[*cluster.Devices]int32{}, byContent: map[string]int32{},
+		demandIDs: map[string]int32{}, named: map[string]bool{}, bySource: map[source]int32{}, byContent: map[string]int32{},
 		stateIDs: map[string]int32{}, next: map[[2]int32]int32{},
 	}
 }
 
-// demand is the claims of a pod that are not allocated.
-type demand struct {
-	claims []cluster.DeviceClaim
-	size   int // alternatives in all
+type source struct {
+	devices *cluster.Devices
+	plugged string
 }
 
 // machine holds what a set of devices is, whoever has them.
 type machine struct {
 	*cluster.Devices
+	plugged  []string // extended resources of a device plug-in: no devices are asked for in their place
 	counters []counter
 	uses     [][]use    // per device
 	selected [][]choice // per demand, what each alternative may take; nil until asked
@@ -90,40 +91,37 @@ func (a *Allocator) Demand(claims []cluster.DeviceClaim) int32 {
 	if id, ok := a.demandIDs[key]; ok {
 		return id
 	}
-	d := demand{claims: open}
 	for i := range open {
-		for _, r := range open[i].Requests {
-			d.size += len(r.Alternatives)
-		}
 		for _, c := range open[i].Constraints {
 			a.named[c.Attribute] = true
 		}
 	}
 	id := int32(len(a.demands))
-	a.demandIDs[key], a.demands = id, append(a.demands, d)
+	a.demandIDs[key], a.demands = id, append(a.demands, open)
 	return id
 }
 
-// Has numbers what a node has left. It costs the devices, once for each value.
-func (a *Allocator) Has(d *cluster.Devices) int32 {
+// Has numbers what a node has left, which has extended resources of a device plug-in. It costs the devices, once for each value.
+func (a *Allocator) Has(d *cluster.Devices, plugged []string) int32 {
 	if d == nil {
 		d = &none
 	}
-	if id, ok := a.bySource[d]; ok {
+	from := source{d, strings.Join(plugged, "\n")}
+	if id, ok := a.bySource[from]; ok {
 		return id
 	}
-	key := string(a.appendMachine(nil, d))
+	key := string(a.appendMachine(cluster.AppendStrings(nil, plugged), d))
 	m, ok := a.byContent[key]
 	if !ok {
 		m = int32(len(a.machines))
-		a.byContent[key], a.machines = m, append(a.machines, newMachine(d))
+		a.byContent[key], a.machines = m, append(a.machines, newMachine(d, plugged))
 	}
 	taken := make([]bool, len(d.Devices))
 	for i := range d.Devices {
 		taken[i] = d.Devices[i].Taken
 	}
 	id := a.state(m, taken)
-	a.bySource[d] = id
+	a.bySource[from] = id
 	return id
 }
 
@@ -176,8 +174,8 @@ func sorted[V any](m map[string]V) []string {
 	return out
 }
 
-func newMachine(d *cluster.Devices) machine {
-	m := machine{Devices: d, uses: make([][]use, len(d.Devices))}
+func newMachine(d *cluster.Devices, plugged []string) machine {
+	m := machine{Devices: d, plugged: plugged, uses: make([][]use, len(d.Devices))}
 	at := map[[3]string]int{}
 	for _, s := range d.Counters {
 		for _, name := range sorted(s.Counters) {

@@ -14,16 +14,27 @@ type choice struct {
 	all     []int  // those that a request for all devices means
 }
 
+// asked are the claims without the requests that the device plug-in meets.
+func (m *machine) asked(claims []cluster.DeviceClaim) []cluster.DeviceClaim {
+	if len(m.plugged) == 0 {
+		return claims
+	}
+	out := slices.Clone(claims)
+	for i := range out {
+		out[i].Requests = slices.DeleteFunc(slices.Clone(out[i].Requests), func(r cluster.DeviceRequest) bool { return slices.Contains(m.plugged, r.Resource) })
+	}
+	return out
+}
+
 // choices are those of a demand, claim by claim, request by request.
-func (a *Allocator) choices(m *machine, id int32) []choice {
+func (m *machine) choices(claims []cluster.DeviceClaim, id int32) (out []choice) {
 	for int(id) >= len(m.selected) {
 		m.selected = append(m.selected, nil)
 	}
 	if m.selected[id] != nil {
 		return m.selected[id]
 	}
-	out := make([]choice, 0, a.demands[id].size)
-	for _, c := range a.demands[id].claims {
+	for _, c := range claims {
 		for _, r := range c.Requests {
 			for i := range r.Alternatives {
 				out = append(out, m.choice(&r.Alternatives[i]))
@@ -66,7 +77,7 @@ const (
 // search is one attempt to allocate the claims of a pod.
 type search struct {
 	*machine
-	*demand
+	claims   []cluster.DeviceClaim
 	choices  []choice
 	first    [][]int // of each claim and request, its first choice
 	taken    []bool  // before
@@ -93,11 +104,12 @@ type constraint struct {
 // search returns who is taken afterwards; nil: the claims cannot be allocated.
 func (a *Allocator) search(from, id int32) []bool {
 	st := &a.states[from]
-	s := &search{machine: &a.machines[st.machine], demand: &a.demands[id], taken: st.taken, limit: searchSteps}
+	m := &a.machines[st.machine]
+	s := &search{machine: m, claims: m.asked(a.demands[id]), taken: st.taken, limit: searchSteps}
 	if a.steps > allSteps {
 		s.limit = fewSteps
 	}
-	s.choices = a.choices(s.machine, id)
+	s.choices = m.choices(s.claims, id)
 	defer func() { a.steps += s.steps }()
 	if !s.prepare() || s.one(0, 0, 0, 0, false, 0) != done {
 		return nil

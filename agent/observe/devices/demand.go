@@ -49,7 +49,7 @@ func (x *Index) completeClaims(key cluster.PodKey, u *Use, class *cluster.PodCla
 		}
 		class.Claims = append(class.Claims, claim)
 	}
-	return x.completeExtended(u, class)
+	return x.completeExtended(class)
 }
 
 // demand is what one claim of a pod asks for; why it is not judged; empty: it is. A bound pod's is what the pod that is made after it

@@ -29,9 +29,8 @@ type Index struct {
 	unjudged  []*device         // that no node has alone
 	stale     bool              // unjudged is to be gathered anew
 	rules     map[string]*resourcev1beta2.DeviceTaintRuleSpec
-	plugged   map[string]bool // extended resources that a device plug-in offers somewhere
-	claiming  int             // pods with claims of their own
-	unread    string          // why the objects are not read; empty: they are
+	claiming  int    // pods with claims of their own
+	unread    string // why the objects are not read; empty: they are
 	cel       evaluator
 	changed   changes
 }
@@ -57,8 +56,6 @@ type reference struct {
 type Use struct {
 	node   cluster.NodeName
 	claims []claimUse
-	asks   []extendedAsk
-	plain  map[string]int64 // what the pod asks of extended resources, whoever offers them
 }
 
 // claimUse is one of spec.resourceClaims.
@@ -78,7 +75,7 @@ type claim struct {
 func NewIndex() *Index {
 	return &Index{
 		classes: map[string]class{}, slices: map[string]*slice{}, pools: map[poolID]map[string]*slice{}, onNode: map[cluster.NodeName]map[string]*slice{}, claims: map[string]claim{},
-		templates: map[string]*resourcev1.DeviceClaim{}, taken: map[deviceID]string{}, pods: map[cluster.PodKey]Use{}, users: map[reference][]cluster.PodKey{}, selectors: map[string]bool{}, partial: map[poolID]string{}, plugged: map[string]bool{}, rules: map[string]*resourcev1beta2.DeviceTaintRuleSpec{},
+		templates: map[string]*resourcev1.DeviceClaim{}, taken: map[deviceID]string{}, pods: map[cluster.PodKey]Use{}, users: map[reference][]cluster.PodKey{}, selectors: map[string]bool{}, partial: map[poolID]string{}, rules: map[string]*resourcev1beta2.DeviceTaintRuleSpec{},
 		unread:  "being read",
 		changed: changes{pods: map[cluster.PodKey]bool{}, nodes: map[cluster.NodeName]bool{}},
 	}
@@ -99,7 +96,7 @@ func (x *Index) Wanted() (claims, any bool) { return x.claiming > 0, len(x.pods)
 
 // PodUse returns how a pod uses claims.
 func PodUse(p *corev1.Pod) Use {
-	out := Use{node: cluster.NodeName(p.Spec.NodeName), asks: extendedAsks(&p.Spec)}
+	out := Use{node: cluster.NodeName(p.Spec.NodeName)}
 	for i := range p.Spec.ResourceClaims {
 		c, u := &p.Spec.ResourceClaims[i], claimUse{}
 		if c.ResourceClaimName != nil {
@@ -131,11 +128,10 @@ func (u *Use) references() iter.Seq[reference] {
 
 // SetPod stores how a pod uses claims, in place of its use before, and completes its class.
 func (x *Index) SetPod(key cluster.PodKey, u Use, class *cluster.PodClass) {
-	if len(u.claims)+len(u.asks) == 0 {
+	if len(u.claims) == 0 && !asksExtended(class.Requests.Extended) {
 		x.DeletePod(key)
 		return
 	}
-	u.plain = class.Requests.Extended
 	if old, had := x.pods[key]; !had || !reflect.DeepEqual(old.claims, u.claims) || old.node != u.node {
 		x.DeletePod(key)
 		for r := range u.references() {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"reflect"
-	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
@@ -76,22 +75,6 @@ func (s *Store) WantsDevices() (claims, perhaps bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.devices.Wanted()
-}
-
-// PlugDevices tells which extended resources nodes and templates have: they are a device plug-in's. It costs these, times the DeviceClasses.
-func (s *Store) PlugDevices(groups ...[]cluster.NodeGroup) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.devices.SetPlugged(func(resource string) bool {
-		for _, list := range groups {
-			for i := range list {
-				if list[i].Template.Allocatable.Extended[resource] > 0 {
-					return true
-				}
-			}
-		}
-		return slices.ContainsFunc(s.nodes.listed, func(e *nodeEntry) bool { return e.node.Allocatable.Extended[resource] > 0 })
-	})
 }
 
 // JudgeDevices returns the devices of a template with what the selectors of today say of them.

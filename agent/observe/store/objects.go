@@ -72,7 +72,6 @@ func FromObjects(objects Objects, schedulers ...string) cluster.Snapshot {
 	feed(objects.ClaimTemplates, s.PutResourceClaimTemplate)
 	feed(objects.DeviceSlices, s.PutResourceSlice)
 	s.SetDevicesUnread("")
-	s.PlugDevices()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.contents()

@@ -78,15 +78,18 @@ func devicesOf(w *World, r *rand.Rand) {
 	}
 }
 
-// extendClasses has DeviceClasses back extended resources, which in some worlds every node has of a device plug-in.
+// extendClasses has DeviceClasses back extended resources, which in some worlds some nodes, or all, have of a device plug-in.
 func extendClasses(w *World, r *rand.Rand) {
 	for i, name := range []string{"a.io/gpu", "b.io/gpu", "", "b.io/gpu"} {
 		if c := w.DeviceClasses[i]; name != "" && r.IntN(6) > 0 {
 			c.Spec.ExtendedResourceName, c.CreationTimestamp = &name, metav1.Unix(int64(1e9+r.IntN(2)), 0)
 		}
 	}
-	if r.IntN(5) == 0 {
+	if some := r.IntN(5); some < 2 {
 		for _, n := range w.Nodes {
+			if some == 1 && r.IntN(2) == 0 {
+				continue
+			}
 			n.Status.Allocatable["a.io/gpu"] = resource.MustParse(fmt.Sprint(1 + r.IntN(4)))
 		}
 	}

@@ -226,7 +226,7 @@ func seat(w *World) (*bench, error) {
 			return nil, fmt.Errorf("node %s was lost in the conversion", o.Name)
 		}
 		b.nodeOf[n.Name] = i
-		b.shapes[i] = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Devices: n.Devices}
+		b.shapes[i] = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Devices: n.Devices, Extended: n.Allocatable.Extended}
 		room := make([]int64, b.space.Len())
 		b.space.Capacity(room, n.Allocatable)
 		b.rooms = append(b.rooms, room)

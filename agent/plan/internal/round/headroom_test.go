@@ -25,8 +25,10 @@ func TestOpenHeadroom(t *testing.T) {
 		"two, by name": {func(l *ledger) {
 			l.p.Headroom = []cluster.Headroom{{Name: "b", Piece: small, Count: 1}, {Name: "a", Piece: small, Count: 2}}
 		}, "2 of a a: 100 0 map[] tolerates 0, priority true; 1 of b b: 100 0 map[] tolerates 0, priority true"},
-		"no piece":        {func(l *ledger) { l.p.Headroom = []cluster.Headroom{{Name: "a", Piece: small}} }, ""},
-		"too many pieces": {func(l *ledger) { l.p.Headroom = []cluster.Headroom{{Name: "a", Piece: small, Count: cluster.MostPieces + 1}} }, "5000 of a a: 100 0 map[] tolerates 0, priority true"},
+		"no piece": {func(l *ledger) { l.p.Headroom = []cluster.Headroom{{Name: "a", Piece: small}} }, ""},
+		"too many pieces": {func(l *ledger) {
+			l.p.Headroom = []cluster.Headroom{{Name: "a", Piece: small, Count: cluster.MostPieces + 1}}
+		}, "5000 of a a: 100 0 map[] tolerates 0, priority true"},
 		"open for an hour": {func(l *ledger) {
 			l.p.Headroom = []cluster.Headroom{{Name: "a", Piece: small, Count: 2, Scheduled: true, Windows: window(l, -time.Hour, time.Hour)}}
 		}, "2 of a a: 100 0 map[] tolerates 0, priority true; wake in 1h0m0s"},

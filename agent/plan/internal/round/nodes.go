@@ -47,7 +47,7 @@ func (w *State) indexNodes() {
 		n := &w.Nodes[k]
 		*n = Node{Node: w.Snapshot.Nodes[i], Facts: w.Cache.Facts[i], Group: int(t.group[k]), Instance: t.inst[k], Original: w.interruptedNodes[k], Room: w.Cache.rooms[k*dimensions : (k+1)*dimensions : (k+1)*dimensions]}
 		n.State, n.Limits = w.stateOf(n), n.VolumeLimits
-		n.Shape = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Devices: n.Devices}
+		n.Shape = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Unschedulable: n.Unschedulable, Devices: n.Devices, Extended: n.Allocatable.Extended}
 		if n.State == StateUpcoming {
 			soon := w.starting(n)
 			n.Shape, n.Limits = soon.Shape, soon.VolumeLimits

@@ -158,7 +158,7 @@ const (
 // promises. It costs the labels of the node.
 func (c *comingNode) become(n *cluster.Node) {
 	t, s := &c.template, &c.Start
-	c.Shape, c.VolumeLimits, c.Allocatable = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Devices: n.Devices}, n.VolumeLimits, n.Allocatable
+	c.Shape, c.VolumeLimits, c.Allocatable = fit.NodeInfo{Name: n.Name, Labels: n.Labels, Taints: n.Taints, Devices: n.Devices, Extended: n.Allocatable.Extended}, n.VolumeLimits, n.Allocatable
 	passing := func(x cluster.Taint) bool { return slices.Contains(s.Taints, x) || fit.Startup(x) }
 	c.Shape.Taints = slices.DeleteFunc(slices.Clone(n.Taints), passing)
 	if t.Unknown != "" {
@@ -172,7 +172,7 @@ func (c *comingNode) become(n *cluster.Node) {
 		c.Shape.Devices = t.Devices
 	}
 	if n.Allocatable.MilliCPU == 0 || n.Allocatable.Memory == 0 || n.Allocatable.Pods == 0 {
-		c.Allocatable = t.Allocatable
+		c.Allocatable, c.Shape.Extended = t.Allocatable, t.Allocatable.Extended
 		return
 	}
 	c.Allocatable.Extended = with(n.Allocatable.Extended, s.Resources, slices.Collect(maps.Keys(s.Resources)))
@@ -180,6 +180,7 @@ func (c *comingNode) become(n *cluster.Node) {
 		c.Allocatable.EphemeralStorage = promised
 		delete(c.Allocatable.Extended, decision.EphemeralStorage)
 	}
+	c.Shape.Extended = c.Allocatable.Extended
 }
 
 // nextMachine is a group's next machine, as the filters see it when its start is over.
