@@ -164,7 +164,11 @@ func (s *scaler) judge(snapshot cluster.Snapshot, memory decision.Memory, policy
 	if !open {
 		return
 	}
-	policy.Headroom = slices.Concat(policy.Headroom, ask.Rooms)
+	rooms, known := s.observer.CompleteHeadroom(ask.Rooms)
+	if !known {
+		return
+	}
+	policy.Headroom = slices.Concat(policy.Headroom, rooms)
 	if !ask.Grows {
 		snapshot.Groups = slices.Clone(snapshot.Groups)
 		for i := range snapshot.Groups {

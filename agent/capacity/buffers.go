@@ -102,7 +102,7 @@ func (w *Buffers) readAll(ctx context.Context, kind schema.GroupVersionResource,
 		}
 		states[i] = w.state(ctx, b)
 		if states[i].err == nil {
-			rooms = append(rooms, cluster.Headroom{Name: b.key(), Piece: states[i].piece, Count: int(states[i].count)})
+			rooms = append(rooms, states[i].room)
 		}
 	}
 	w.set(rooms)
@@ -111,8 +111,7 @@ func (w *Buffers) readAll(ctx context.Context, kind schema.GroupVersionResource,
 
 // state is what a buffer asks for, and what it is made of; err says why that is not known.
 type state struct {
-	piece      cluster.PodClass
-	count      int64
+	room       cluster.Headroom
 	template   string // name of the PodTemplate
 	generation int64  // of the PodTemplate
 	err        error
@@ -126,9 +125,11 @@ func (w *Buffers) state(ctx context.Context, b *buffer) (s state) {
 	if b.Spec.PodTemplateRef != nil {
 		s.template, s.generation = b.Spec.PodTemplateRef.Name, object.generation
 	}
-	if s.piece, s.err = w.piece(b.Metadata.Namespace, object.template); s.err == nil {
-		s.count, s.err = b.Spec.count(s.piece.Requests, replicas)
+	if s.room, s.err = w.room(b.key(), b.Metadata.Namespace, object.template, 0); s.err != nil {
+		return s
 	}
+	count, err := b.Spec.count(s.room.Piece.Requests, replicas)
+	s.room.Count, s.err = int(count), err
 	return s
 }
 
@@ -264,7 +265,7 @@ func (b *buffer) next(s *state, decided, lacking bool, lack string) status {
 		meta.RemoveStatusCondition(&out.Conditions, provisioning)
 		return out
 	}
-	count := int32(s.count)
+	count := int32(s.room.Count)
 	out.Replicas = &count
 	set(readyForProvisioning, "AttributesSetSuccessfully", "ready", true)
 	switch {

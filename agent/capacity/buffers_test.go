@@ -79,7 +79,7 @@ func TestPod(t *testing.T) {
 func TestStatus(t *testing.T) {
 	b := &buffer{Metadata: metav1.ObjectMeta{Namespace: "shop", Name: "spare", Generation: 4}}
 	b.Status.Conditions = []metav1.Condition{{Type: "LimitedByQuotas", Status: metav1.ConditionTrue, Reason: "x"}}
-	good := &state{count: 3, template: "web", generation: 7}
+	good := &state{room: cluster.Headroom{Count: 3}, template: "web", generation: 7}
 	condition := func(s status, kind string) string {
 		c := meta.FindStatusCondition(s.Conditions, kind)
 		if c == nil {

@@ -202,17 +202,24 @@ func (w *follower) admission(namespace string, t *corev1.PodTemplateSpec) (a con
 	return a
 }
 
-// piece is the class of a pod of the template.
-func (w *follower) piece(namespace string, t *corev1.PodTemplateSpec) (cluster.PodClass, error) {
+// room is headroom of count pods of the template.
+func (w *follower) room(name, namespace string, t *corev1.PodTemplateSpec, count int) (cluster.Headroom, error) {
+	h := cluster.Headroom{Name: name, Count: count}
 	p, err := pod(namespace, t, w.admission(namespace, t))
 	if err != nil {
-		return cluster.PodClass{}, err
+		return h, err
 	}
-	class := convert.PodClass(p, w.Schedulers)
-	if len(class.NotUnderstood) > 0 {
-		err = fmt.Errorf("the pod template asks for what is not understood: %s", strings.Join(class.NotUnderstood, ", "))
+	for _, c := range p.Spec.ResourceClaims {
+		if c.ResourceClaimTemplateName == nil {
+			return h, fmt.Errorf("claim %s of the pod template is of one pod: name a ResourceClaimTemplate", c.Name)
+		}
+		h.Templates = append(h.Templates, namespace+"/"+*c.ResourceClaimTemplateName)
 	}
-	return class, err
+	p.Spec.ResourceClaims = nil
+	if h.Piece = convert.PodClass(p, w.Schedulers); len(h.Piece.NotUnderstood) > 0 {
+		err = fmt.Errorf("the pod template asks for what is not understood: %s", strings.Join(h.Piece.NotUnderstood, ", "))
+	}
+	return h, err
 }
 
 // ordered reads the objects that are meant, in the order of their keys.

@@ -307,14 +307,15 @@ func (w *Requests) ask(ctx context.Context, r *request) (Ask, error) {
 		if err != nil {
 			return a, err
 		}
-		piece, err := w.piece(r.Metadata.Namespace, object.template)
+		room, err := w.room(a.Name, r.Metadata.Namespace, object.template, int(set.Count))
 		if err != nil {
 			return a, fmt.Errorf("PodTemplate %s: %w", set.PodTemplateRef.Name, err)
 		}
 		if set.Count > cluster.MostPieces {
 			return a, fmt.Errorf("PodTemplate %s: room for %d pods is not looked for: ask for up to %d in one entry of spec.podSets", set.PodTemplateRef.Name, set.Count, cluster.MostPieces)
 		}
-		a.Rooms = append(a.Rooms, cluster.Headroom{Name: a.Name, Piece: piece, Count: int(set.Count), Rank: rankJudged})
+		room.Rank = rankJudged
+		a.Rooms = append(a.Rooms, room)
 	}
 	return a, nil
 }

@@ -9,7 +9,9 @@ type Headroom struct {
 	Name string `json:"name"`
 	// Piece is what one piece asks of a node: requests, node selector, tolerations.
 	Piece PodClass `json:"piece"`
-	Count int      `json:"count"`
+	// Templates are the ResourceClaimTemplates ("namespace/name") that its claims are made from.
+	Templates []string `json:"templates,omitempty"`
+	Count     int      `json:"count"`
 	// Rank is who has room first: the headroom of the higher one.
 	Rank int32 `json:"rank,omitempty"`
 	// Group makes each piece as large as a machine of that group, its DaemonSets taken

@@ -213,6 +213,14 @@ func (o *Observer) Snapshot() cluster.Snapshot {
 	return s
 }
 
+// CompleteHeadroom is Store.CompleteHeadroom. It asks for a round where the nodes' devices are not known.
+func (o *Observer) CompleteHeadroom(list []cluster.Headroom) (out []cluster.Headroom, known bool) {
+	if out, known = o.store.CompleteHeadroom(list); !known {
+		o.Wake(Soon)
+	}
+	return out, known
+}
+
 // ReadOnlySnapshot is Snapshot without the outcomes: they stay for the scaler.
 func (o *Observer) ReadOnlySnapshot() cluster.Snapshot {
 	groups, version := o.inventory.Current()

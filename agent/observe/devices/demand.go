@@ -22,16 +22,37 @@ func nodeTerms(s *corev1.NodeSelector) []cluster.NodeTerm {
 
 // Complete sets the claims of a pod's class to what they ask for now.
 func (x *Index) Complete(key cluster.PodKey, class *cluster.PodClass) {
-	u, has := x.pods[key]
-	if !has {
-		return
+	if u, has := x.pods[key]; has {
+		x.complete(key, &u, class)
 	}
+}
+
+// CompletePiece sets the claims of a piece of headroom to what they ask for now. No pod has them.
+func (x *Index) CompletePiece(h *cluster.Headroom) {
+	u := Use{}
+	x.claimed, x.asked = x.claimed || len(h.Templates) > 0, x.asked || asksExtended(h.Piece.Requests.Extended)
+	for _, name := range h.Templates {
+		u.claims = append(u.claims, claimUse{template: name})
+	}
+	x.complete("", &u, &h.Piece)
+	for _, c := range h.Piece.Claims {
+		for _, r := range c.Requests {
+			for _, a := range r.Alternatives {
+				for _, s := range a.Selectors {
+					x.lasting[s] = true
+				}
+			}
+		}
+	}
+}
+
+func (x *Index) complete(key cluster.PodKey, u *Use, class *cluster.PodClass) {
 	class.Claims = nil
 	class.NotUnderstood = slices.DeleteFunc(slices.Clone(class.NotUnderstood), func(s string) bool { return strings.HasPrefix(s, convert.ResourceClaims) })
 	why := ""
 	switch {
 	case x.Read():
-		why = x.completeClaims(key, &u, class)
+		why = x.completeClaims(key, u, class)
 	case len(u.claims) > 0:
 		why = "the objects of resource.k8s.io/v1 are " + x.unread
 	}

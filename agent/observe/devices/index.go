@@ -25,11 +25,14 @@ type Index struct {
 	pods      map[cluster.PodKey]Use
 	users     map[reference][]cluster.PodKey
 	selectors map[string]bool   // that a request has been met with
+	lasting   map[string]bool   // those of them that pieces of headroom have, which nobody names again
 	partial   map[poolID]string // pools with shared counters that are not whole, with their names
 	unjudged  []*device         // that no node has alone
 	stale     bool              // unjudged is to be gathered anew
 	rules     map[string]*resourcev1beta2.DeviceTaintRuleSpec
 	claiming  int    // pods with claims of their own
+	claimed   bool   // a piece of headroom has had claims of its own
+	asked     bool   // one has asked for extended resources
 	unread    string // why the objects are not read; empty: they are
 	cel       evaluator
 	changed   changes
@@ -75,7 +78,7 @@ type claim struct {
 func NewIndex() *Index {
 	return &Index{
 		classes: map[string]class{}, slices: map[string]*slice{}, pools: map[poolID]map[string]*slice{}, onNode: map[cluster.NodeName]map[string]*slice{}, claims: map[string]claim{},
-		templates: map[string]*resourcev1.DeviceClaim{}, taken: map[deviceID]string{}, pods: map[cluster.PodKey]Use{}, users: map[reference][]cluster.PodKey{}, selectors: map[string]bool{}, partial: map[poolID]string{}, rules: map[string]*resourcev1beta2.DeviceTaintRuleSpec{},
+		templates: map[string]*resourcev1.DeviceClaim{}, taken: map[deviceID]string{}, pods: map[cluster.PodKey]Use{}, users: map[reference][]cluster.PodKey{}, selectors: map[string]bool{}, lasting: map[string]bool{}, partial: map[poolID]string{}, rules: map[string]*resourcev1beta2.DeviceTaintRuleSpec{},
 		unread:  "being read",
 		changed: changes{pods: map[cluster.PodKey]bool{}, nodes: map[cluster.NodeName]bool{}},
 	}
@@ -92,7 +95,9 @@ func (x *Index) SetUnread(why string) {
 func (x *Index) Read() bool { return x.unread == "" }
 
 // Wanted tells whether a pod has claims, and whether one has or asks for an extended resource, which a DeviceClass may back.
-func (x *Index) Wanted() (claims, any bool) { return x.claiming > 0, len(x.pods) > 0 }
+func (x *Index) Wanted() (claims, any bool) {
+	return x.claiming > 0 || x.claimed, len(x.pods) > 0 || x.claimed || x.asked
+}
 
 // PodUse returns how a pod uses claims.
 func PodUse(p *corev1.Pod) Use {
@@ -180,7 +185,7 @@ func (x *Index) touch(r reference) {
 func (x *Index) TakeChangedPods() map[cluster.PodKey]cluster.NodeName {
 	c, out := &x.changed, map[cluster.PodKey]cluster.NodeName{}
 	if c.all {
-		clear(x.selectors)
+		x.selectors = maps.Clone(x.lasting)
 		for key := range x.pods {
 			c.pods[key] = true
 		}

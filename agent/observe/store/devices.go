@@ -2,6 +2,7 @@ package store
 
 import (
 	"reflect"
+	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
@@ -75,6 +76,17 @@ func (s *Store) WantsDevices() (claims, perhaps bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.devices.Wanted()
+}
+
+// CompleteHeadroom returns headroom with the claims of its pieces. known: the nodes say what their devices are to these; otherwise the next Snapshot has it.
+func (s *Store) CompleteHeadroom(list []cluster.Headroom) (out []cluster.Headroom, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out = slices.Clone(list)
+	for i := range out {
+		s.devices.CompletePiece(&out[i])
+	}
+	return out, !s.devices.Changed()
 }
 
 // JudgeDevices returns the devices of a template with what the selectors of today say of them.

@@ -115,6 +115,56 @@ spec: {selectors: [{cel: {expression: 'device.driver == "gpu.example.com" && dev
 	s.until("no machine", func() bool { return len(s.nodes()) == 0 })
 }
 
+// TestDevicesAskedFor: buffers and requests have room for pods with claims, and for pods whose extended resource a DeviceClass backs, before any pod asks for
+// devices.
+func TestDevicesAskedFor(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := capacityScene(t)
+	go s.publishDevices(2, time.Second)
+	if err := s.w.PutSection("groups", map[string]any{"workers": map[string]any{"template": map[string]any{"devices": []any{map[string]any{"driver": deviceDriver, "count": 2, "attributes": map[string]any{"model": "a100"}}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	s.apply(`apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {extendedResourceName: example.com/gpu, selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: one, namespace: default}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu, selectors: [{cel: {expression: 'device.attributes["gpu.example.com"].model == "a100"'}}]}}]}}}
+---
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: claiming, namespace: default}
+template: {metadata: {labels: {app: spare}}, spec: {resourceClaims: [{name: gpu, resourceClaimTemplateName: one}], containers: [{name: c, image: nginx, resources: {requests: {cpu: 50m}, claims: [{name: gpu}]}}]}}
+---
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: plain, namespace: default}
+template: {metadata: {labels: {app: spare}}, spec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: 50m}, limits: {example.com/gpu: "1"}}}]}}
+---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: spare, namespace: default}
+spec: {podTemplateRef: {name: claiming}, limits: {cpu: 170m}}
+`)
+	s.until("two machines for three pods", func() bool { return len(s.nodes()) == 2 })
+	s.condition("capacitybuffer", "spare", "Provisioning", "True")
+	ask := func(name, class, template string, count int) {
+		s.apply(fmt.Sprintf("apiVersion: autoscaling.x-k8s.io/v1\nkind: ProvisioningRequest\nmetadata: {name: %s, namespace: default}\nspec: {provisioningClassName: %s.autoscaling.x-k8s.io, podSets: [{podTemplateRef: {name: %s}, count: %d}]}\n", name, class, template, count))
+	}
+	ask("five", "check-capacity", "plain", 5)
+	s.condition("provisioningrequest", "five", "Provisioned", "False")
+	ask("four", "check-capacity", "plain", 4)
+	s.condition("provisioningrequest", "four", "Provisioned", "True")
+	ask("more", "best-effort-atomic-scale-up", "claiming", 20)
+	s.condition("provisioningrequest", "more", "Provisioned", "cannot allocate all claims")
+	s.until("two machines more for the buffer", func() bool { return len(s.nodes()) == 4 })
+	s.kubectl("", "delete", "capacitybuffers,provisioningrequests", "--all")
+	s.until("no machine", func() bool { return len(s.nodes()) == 0 })
+}
+
 // TestExampleDriver plays Kubernetes' example driver of its Go module on each machine, with the ResourceSlices that it publishes: pods with claims, pods of
 // one claim, pods with an extended resource that its DeviceClass backs, and a DeviceTaintRule, which keeps pods off what is bought as well.
 func TestExampleDriver(t *testing.T) {
