@@ -101,6 +101,7 @@ func (s *scaler) round(ctx context.Context) time.Time {
 	s.mu.Unlock()
 	s.requested.Look(&snapshot)
 	policy := s.policy(snapshot.Now)
+	policy.Headroom, _ = s.observer.CompleteHeadroom(policy.Headroom)
 	start := time.Now()
 	s.engine.Entered = took.Phase
 	p, memory := s.engine.Decide(snapshot, before, policy)

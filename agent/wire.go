@@ -245,7 +245,7 @@ func (a *app) wireCapacity() error {
 // policy is the configured one with what can change at run time.
 func (a *app) policy(now time.Time) decision.Policy {
 	p := a.cfg.Scaling
-	p.Headroom, _ = a.observer.CompleteHeadroom(slices.Concat(a.settings.Headroom(now), a.buffers.Headroom(), a.requested.Headroom()))
+	p.Headroom = slices.Concat(a.settings.Headroom(now), a.buffers.Headroom(), a.requested.Headroom())
 	p.Priorities, p.PrioritiesFault = a.priorities.Current()
 	a.rollouts.Fill(&p)
 	return p

@@ -30,7 +30,12 @@ func (x *Index) Complete(key cluster.PodKey, class *cluster.PodClass) {
 // CompletePiece sets the claims of a piece of headroom to what they ask for now. No pod has them.
 func (x *Index) CompletePiece(h *cluster.Headroom) {
 	u := Use{}
-	x.claimed, x.asked = x.claimed || len(h.Templates) > 0, x.asked || asksExtended(h.Piece.Requests.Extended)
+	for name, n := range h.Piece.Requests.Extended {
+		if n > 0 && extended(name) {
+			u.asks = append(u.asks, extendedAsk{resource: name, name: name, count: n})
+		}
+	}
+	x.claimed, x.asked = x.claimed || len(h.Templates) > 0, x.asked || len(u.asks) > 0
 	for _, name := range h.Templates {
 		u.claims = append(u.claims, claimUse{template: name})
 	}
@@ -70,7 +75,7 @@ func (x *Index) completeClaims(key cluster.PodKey, u *Use, class *cluster.PodCla
 		}
 		class.Claims = append(class.Claims, claim)
 	}
-	return x.completeExtended(class)
+	return x.completeExtended(u, class)
 }
 
 // demand is what one claim of a pod asks for; why it is not judged; empty: it is. A bound pod's is what the pod that is made after it
@@ -159,7 +164,7 @@ func (x *Index) ask(claim *cluster.DeviceClaim, to *cluster.DeviceAsk, name, cla
 		if len(x.selectors) >= mostSelectors {
 			return fmt.Sprintf("there are more than %d different selectors", mostSelectors)
 		}
-		x.selectors[s] = true
+		x.selectors[s], x.changed.templates = true, true
 		for node := range x.onNode { // their devices say nothing of it yet
 			x.changed.nodes[node] = true
 		}

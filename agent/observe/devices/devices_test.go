@@ -242,15 +242,23 @@ func TestSelectorsAreBounded(t *testing.T) {
 // TestExtendedResources: the index makes a claim of the extended resources that DeviceClasses back, of several the youngest; what the pod asks for in all
 // stays, for nodes whose device plug-in offers them.
 func TestExtendedResources(t *testing.T) {
-	x, resource := index(), "example.com/gpu"
+	x, gpus := index(), "example.com/gpu"
 	back := func(class string, second int64) {
-		x.PutClass(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: class, CreationTimestamp: metav1.Unix(second, 0)}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: &resource, Selectors: expression("true && '" + class + "' == '" + class + "'")}})
+		x.PutClass(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: class, CreationTimestamp: metav1.Unix(second, 0)}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: &gpus, Selectors: expression("true && '" + class + "' == '" + class + "'")}})
 	}
-	requests := map[string]int64{resource: 5, "example.com/plugin": 1, resourcev1.ResourceDeviceClassPrefix + "gpu": 1, "hugepages-2Mi": 1}
+	ask := func(gpu string, more ...string) corev1.Container {
+		list := corev1.ResourceList{"cpu": resource.MustParse("100m"), corev1.ResourceName(gpus): resource.MustParse(gpu)}
+		for _, name := range more {
+			list[corev1.ResourceName(name)] = resource.MustParse("1")
+		}
+		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: list}}
+	}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Spec: corev1.PodSpec{InitContainers: []corev1.Container{ask("5"), ask("4")}, Containers: []corev1.Container{ask("1", "example.com/plugin"), ask("2", resourcev1.ResourceDeviceClassPrefix+"gpu")}}}
+	requests := map[string]int64{gpus: 5, "example.com/plugin": 1, resourcev1.ResourceDeviceClassPrefix + "gpu": 1, "hugepages-2Mi": 1}
 	want := func(names ...string) {
 		t.Helper()
 		class, got := cluster.PodClass{Requests: cluster.Resources{Extended: maps.Clone(requests)}}, []string(nil)
-		x.SetPod("ns/p", Use{}, &class)
+		x.SetPod("ns/p", PodUse(p), &class)
 		for i := range 3 { // again and again
 			if x.Complete("ns/p", &class); len(class.NotUnderstood) > 0 || len(class.Claims) > 1 || !maps.Equal(class.Requests.Extended, requests) {
 				t.Fatalf("%d: %+v", i, class)
@@ -258,18 +266,19 @@ func TestExtendedResources(t *testing.T) {
 		}
 		for _, c := range class.Claims {
 			for _, r := range c.Requests {
-				got = append(got, fmt.Sprint(r.Resource, " ", r.Alternatives[0].Count, " ", r.Alternatives[0].Selectors[0]))
+				got = append(got, fmt.Sprint(r.Name, " ", r.Resource, " ", r.Alternatives[0].Count, " ", r.Alternatives[0].Selectors[0]))
 			}
 		}
 		if !slices.Equal(got, names) {
 			t.Errorf("%q", got)
 		}
 	}
-	implicit := resourcev1.ResourceDeviceClassPrefix + `gpu 1 device.driver == "gpu.example.com"`
+	implicit := "container-3-request-1 " + resourcev1.ResourceDeviceClassPrefix + `gpu 1 device.driver == "gpu.example.com"`
 	want(implicit)
 	back("old", 1)
 	back("young", 2)
-	want(implicit, resource+" 5 true && 'young' == 'young'")
+	young := " true && 'young' == 'young'"
+	want("container-0-request-1 "+gpus+" 2"+young, "container-2-request-1 "+gpus+" 1"+young, implicit, "container-3-request-2 "+gpus+" 2"+young)
 	if claims, perhaps := x.Wanted(); claims || !perhaps {
 		t.Error("a pod without claims wants the objects only if there are classes")
 	}

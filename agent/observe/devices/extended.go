@@ -2,6 +2,7 @@ package devices
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,14 +19,67 @@ func extended(name string) bool {
 	return strings.HasPrefix(name, resourcev1.ResourceDeviceClassPrefix) || strings.Contains(name, "/") && !strings.Contains(name, corev1.ResourceDefaultNamespacePrefix)
 }
 
-// asksExtended tells whether a pod asks for extended resources. Most do not, and each change of each pod comes here.
-func asksExtended(of map[string]int64) bool {
-	for name, n := range of {
-		if n > 0 && extended(name) {
-			return true
+// extendedAsk is what one container asks of one extended resource.
+type extendedAsk struct {
+	resource  string
+	name      string // of the request that kube-scheduler makes of it
+	container int    // of the init containers and those after them
+	brief     bool   // an init container that ends
+	count     int64
+}
+
+// extendedAsks are those of a pod's containers. Most ask for no extended resource, and each change of each pod comes here.
+func extendedAsks(spec *corev1.PodSpec) (out []extendedAsk) {
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		out = appendAsks(out, c, i, c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways)
+	}
+	for i := range spec.Containers {
+		out = appendAsks(out, &spec.Containers[i], len(spec.InitContainers)+i, false)
+	}
+	return out
+}
+
+func appendAsks(out []extendedAsk, c *corev1.Container, i int, brief bool) []extendedAsk {
+	any := false
+	for name := range c.Resources.Requests {
+		any = any || extended(string(name))
+	}
+	if !any {
+		return out
+	}
+	for at, name := range slices.Sorted(maps.Keys(c.Resources.Requests)) {
+		q := c.Resources.Requests[name]
+		if n, whole := q.AsInt64(); whole && n > 0 && extended(string(name)) {
+			out = append(out, extendedAsk{string(name), fmt.Sprintf("container-%d-request-%d", i, at), i, brief, n})
 		}
 	}
-	return false
+	return out
+}
+
+// devicesFor is how many devices are asked for in the place of an ask. What an init container that ends asks for is met by what comes after it, and by
+// what another such one asks for more of.
+func (u *Use) devicesFor(a *extendedAsk) int64 {
+	beyond := func(a *extendedAsk) (n int64) {
+		n = a.count
+		for _, later := range u.asks {
+			if later.resource == a.resource && !later.brief && later.container > a.container {
+				n -= later.count
+			}
+		}
+		return n
+	}
+	if !a.brief {
+		return a.count
+	}
+	n := beyond(a)
+	for i := range u.asks {
+		b := &u.asks[i]
+		if b.resource == a.resource && b.brief && (beyond(b) > n || beyond(b) == n && b.container < a.container) {
+			return 0
+		}
+	}
+	return n
 }
 
 // class is what is kept of a DeviceClass.
@@ -51,25 +105,23 @@ func (x *Index) backs(resource string) (name string) {
 	return name
 }
 
-// completeExtended adds the claim that kube-scheduler makes of a pod's extended resources, as far as a class backs them. It has a request for each
-// container; here one asks for all devices of a resource: what an init container that ends asks for is met by what comes after it, as in the pod's sum.
-func (x *Index) completeExtended(class *cluster.PodClass) (why string) {
+// completeExtended adds the claim that kube-scheduler makes of a pod's extended resources, as far as a class backs them.
+func (x *Index) completeExtended(u *Use, class *cluster.PodClass) (why string) {
 	var claim cluster.DeviceClaim
-	for _, resource := range slices.Sorted(maps.Keys(class.Requests.Extended)) {
-		n, of := class.Requests.Extended[resource], ""
-		if n > 0 && extended(resource) {
-			of = x.backs(resource)
-		}
-		if of == "" {
+	for i := range u.asks {
+		a := &u.asks[i]
+		of, n := x.backs(a.resource), u.devicesFor(a)
+		if of == "" || n <= 0 {
 			continue
 		}
 		one := cluster.DeviceAsk{Count: count(n)}
-		if why := x.ask(&claim, &one, resource, of, nil, nil); why != "" {
+		if why := x.ask(&claim, &one, a.name, of, nil, nil); why != "" {
 			return why
 		}
-		claim.Requests = append(claim.Requests, cluster.DeviceRequest{Name: resource, Resource: resource, Alternatives: []cluster.DeviceAsk{one}})
+		claim.Requests = append(claim.Requests, cluster.DeviceRequest{Name: a.name, Resource: a.resource, Alternatives: []cluster.DeviceAsk{one}})
 	}
 	if len(claim.Requests) > 0 {
+		slices.SortFunc(claim.Requests, func(a, b cluster.DeviceRequest) int { return strings.Compare(a.Name, b.Name) })
 		class.Claims = append(class.Claims, claim)
 	}
 	return ""

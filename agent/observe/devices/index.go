@@ -43,6 +43,8 @@ type changes struct {
 	pods  map[cluster.PodKey]bool
 	nodes map[cluster.NodeName]bool
 	all   bool
+	// templates tells that a selector is new, of which the devices of templates say nothing yet.
+	templates bool
 }
 
 type poolID struct{ driver, pool string }
@@ -59,6 +61,7 @@ type reference struct {
 type Use struct {
 	node   cluster.NodeName
 	claims []claimUse
+	asks   []extendedAsk
 }
 
 // claimUse is one of spec.resourceClaims.
@@ -101,7 +104,7 @@ func (x *Index) Wanted() (claims, any bool) {
 
 // PodUse returns how a pod uses claims.
 func PodUse(p *corev1.Pod) Use {
-	out := Use{node: cluster.NodeName(p.Spec.NodeName)}
+	out := Use{node: cluster.NodeName(p.Spec.NodeName), asks: extendedAsks(&p.Spec)}
 	for i := range p.Spec.ResourceClaims {
 		c, u := &p.Spec.ResourceClaims[i], claimUse{}
 		if c.ResourceClaimName != nil {
@@ -133,7 +136,7 @@ func (u *Use) references() iter.Seq[reference] {
 
 // SetPod stores how a pod uses claims, in place of its use before, and completes its class.
 func (x *Index) SetPod(key cluster.PodKey, u Use, class *cluster.PodClass) {
-	if len(u.claims) == 0 && !asksExtended(class.Requests.Extended) {
+	if len(u.claims)+len(u.asks) == 0 {
 		x.DeletePod(key)
 		return
 	}
@@ -205,11 +208,14 @@ func (x *Index) TakeChangedPods() map[cluster.PodKey]cluster.NodeName {
 func (x *Index) TakeChangedNodes() []cluster.NodeName {
 	out := slices.Collect(maps.Keys(x.changed.nodes))
 	clear(x.changed.nodes)
+	x.changed.templates = false
 	return out
 }
 
 // Changed tells whether there are any.
-func (x *Index) Changed() bool { return x.changed.all || len(x.changed.pods)+len(x.changed.nodes) > 0 }
+func (x *Index) Changed() bool {
+	return x.changed.all || x.changed.templates || len(x.changed.pods)+len(x.changed.nodes) > 0
+}
 
 // PutClass stores a DeviceClass.
 func (x *Index) PutClass(c *resourcev1.DeviceClass) {

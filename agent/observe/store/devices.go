@@ -80,6 +80,9 @@ func (s *Store) WantsDevices() (claims, perhaps bool) {
 
 // CompleteHeadroom returns headroom with the claims of its pieces. known: the nodes say what their devices are to these; otherwise the next Snapshot has it.
 func (s *Store) CompleteHeadroom(list []cluster.Headroom) (out []cluster.Headroom, known bool) {
+	if len(list) == 0 {
+		return list, true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out = slices.Clone(list)

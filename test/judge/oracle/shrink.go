@@ -16,7 +16,7 @@ var kept = []string{
 	"metadata", "name", "namespace", "uid", "operator", "key", "topologyKey", "whenUnsatisfiable", "maxSkew", "effect",
 	"containers", "nodeSelectorTerms", "labelSelector", "provisioner", "volumeBindingMode", "driver", "volumeHandle",
 	"claimName", "accessModes", "count", "attacher", "source", "nodeName", "spec", "status", "phase", "resources",
-	"storage", "values", "claimRef", "capacity", "required", "kind", "controller", "policyType",
+	"storage", "values", "claimRef", "capacity", "required", "kind", "controller", "policyType", "cel", "expression", "deviceClassName", "allocationMode", "pool", "resourceSliceCount", "generation", "counters", "value",
 }
 
 // Shrink makes the world of a difference as small as it can be while the same

@@ -159,7 +159,19 @@ spec: {podTemplateRef: {name: claiming}, limits: {cpu: 170m}}
 	ask("four", "check-capacity", "plain", 4)
 	s.condition("provisioningrequest", "four", "Provisioned", "True")
 	ask("more", "best-effort-atomic-scale-up", "claiming", 20)
-	s.condition("provisioningrequest", "more", "Provisioned", "cannot allocate all claims")
+	s.condition("provisioningrequest", "more", "Provisioned", "False")
+	s.apply(`apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: part, namespace: default}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu, capacity: {requests: {memory: 1Gi}}}}]}}}
+---
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: part, namespace: default}
+template: {metadata: {labels: {app: spare}}, spec: {resourceClaims: [{name: gpu, resourceClaimTemplateName: part}], containers: [{name: c, image: nginx, resources: {requests: {cpu: 50m}, claims: [{name: gpu}]}}]}}
+`)
+	ask("part", "best-effort-atomic-scale-up", "part", 1)
+	s.condition("provisioningrequest", "part", "Provisioned", "request gpu asks for capacity")
 	s.until("two machines more for the buffer", func() bool { return len(s.nodes()) == 4 })
 	s.kubectl("", "delete", "capacitybuffers,provisioningrequests", "--all")
 	s.until("no machine", func() bool { return len(s.nodes()) == 0 })

@@ -224,7 +224,7 @@ func (w *State) HoldUnknown() {
 		if len(c.NotUnderstood) == 0 {
 			why := Nowhere(c)
 			if why != "" && k.Buys { // a claim may be seen a moment after its pod
-				w.HeldPods(&k, len(k.Keys), decision.RuleVolume, why)
+				w.holdDemand(&k, decision.RuleVolume, why)
 			}
 			return why != ""
 		}
@@ -233,7 +233,7 @@ func (w *State) HoldUnknown() {
 			rule = decision.RuleTooLarge
 		}
 		_, words := fit.Refused(c, &fit.NodeInfo{})
-		w.HeldPods(&k, len(k.Keys), rule, words)
+		w.holdDemand(&k, rule, words)
 		return true
 	})
 }
@@ -251,6 +251,14 @@ func Nowhere(c *cluster.PodClass) string {
 		}
 	}
 	return ""
+}
+
+func (w *State) holdDemand(k *Demand, rule, why string) {
+	if k.Headroom != "" {
+		w.Held("headroom", k.Headroom, rule, "%s", why)
+		return
+	}
+	w.HeldPods(k, len(k.Keys), rule, why)
 }
 
 func (w *State) HeldPods(k *Demand, count int, rule, why string) {
