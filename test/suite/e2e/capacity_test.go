@@ -148,7 +148,9 @@ spec: {provisioningClassName: %s.autoscaling.x-k8s.io, podSets: [{podTemplateRef
 	s.condition("provisioningrequest", "a", "Provisioned", "False")
 	s.condition("provisioningrequest", "b", "Provisioned", "False")
 	s.apply(ask("c", "check-capacity", 4) + ask("d", "check-capacity", 4)) // at once: there is room for one of them
-	found := func(name string) bool { return strings.HasPrefix(s.field("provisioningrequest", name, conditionPath("Provisioned")), "True") }
+	found := func(name string) bool {
+		return strings.HasPrefix(s.field("provisioningrequest", name, conditionPath("Provisioned")), "True")
+	}
 	s.condition("provisioningrequest", "c", "Provisioned", "e ") // True or False
 	s.condition("provisioningrequest", "d", "Provisioned", "e ")
 	if found("c") == found("d") {
