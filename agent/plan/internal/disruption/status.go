@@ -168,9 +168,13 @@ func (r *Round) stuck(g int, out *decision.Rollout) string {
 	if out.Going > 0 {
 		return ""
 	}
+	told := map[string]bool{} // the first reason of a node counts
 	for k := range r.Plan.Held {
 		h := &r.Plan.Held[k]
-		if h.Kind != "node" || h.Rule == decision.RuleCanary || h.Rule == decision.RuleDisruption {
+		if h.Kind != "node" || told[h.Name] {
+			continue
+		}
+		if told[h.Name] = true; h.Rule == decision.RuleCanary || h.Rule == decision.RuleDisruption {
 			continue
 		}
 		if i, is := r.ByName[cluster.NodeName(h.Name)]; is && r.Nodes[i].Group == g && r.Reason(i).Rule != "" {

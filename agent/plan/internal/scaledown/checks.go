@@ -59,7 +59,7 @@ var ownChecks = []check{
 		if limit := w.Threshold(&w.Nodes[c.Node]); c.util <= limit {
 			return fmt.Sprintf("it is used little enough: utilisation %s, at most %s", percent(c.util), percent(limit))
 		}
-		return fmt.Sprintf("its utilisation of %s does not keep it: it is not Ready, or was asked to go", percent(c.util))
+		return fmt.Sprintf("its utilisation of %s does not keep it: it is not Ready, or is to go for another reason", percent(c.util))
 	}, keeps: func(w *Planner, c *Candidate) string {
 		if limit := w.Threshold(&w.Nodes[c.Node]); !c.Unready && c.util > limit && !c.asked() {
 			return w.cache.busyWords(c.util, limit)
