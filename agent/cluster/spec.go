@@ -60,6 +60,17 @@ func (s Spec) Is(wanted Spec) bool {
 	return len(wanted) > 0 && len(s.Differences(wanted)) == 0
 }
 
+// Like is a spec with the choices of another one in place of what was chosen of them: machines of one source are in several subnets.
+func (s Spec) Like(wanted Spec) Spec {
+	out := maps.Clone(s)
+	for name, value := range wanted {
+		if is, told := s[name]; told && isChoice(value, is) {
+			out[name] = value
+		}
+	}
+	return out
+}
+
 // Digest names a source in few letters.
 func (s Spec) Digest() string {
 	h := sha256.New()

@@ -45,7 +45,7 @@ func rolloutOf(s *cluster.Snapshot, g *cluster.NodeGroup, p decision.Plan) decis
 			machines++
 			digest := ""
 			if len(in.Source) > 0 {
-				digest = in.Source.Digest()
+				digest = in.Source.Like(g.Template.Source).Digest()
 			}
 			if len(in.Source.Differences(g.Template.Source)) == 0 && digest != "" {
 				digest = out.Source // a property that is told of one alone is no difference
