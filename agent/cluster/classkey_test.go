@@ -42,7 +42,7 @@ func TestClassKeyTellsEveryFieldApart(t *testing.T) {
 		variants = append(variants, PodClass{Prefers: &p})
 	}
 	for _, c := range []DeviceClaim{
-		{}, {On: []NodeTerm{}}, {On: terms}, {Refused: "c"}, {Requests: []DeviceRequest{{}}}, {Requests: []DeviceRequest{{Name: "r"}}}, {Requests: []DeviceRequest{{Alternatives: []DeviceAsk{{}}}}},
+		{}, {On: []NodeTerm{}}, {On: terms}, {Refused: "c"}, {Requests: []DeviceRequest{{}}}, {Requests: []DeviceRequest{{Name: "r"}}}, {Requests: []DeviceRequest{{Resource: "r"}}}, {Requests: []DeviceRequest{{Alternatives: []DeviceAsk{{}}}}},
 		{Requests: []DeviceRequest{{Alternatives: []DeviceAsk{{Name: "a"}}}}}, {Requests: []DeviceRequest{{Alternatives: []DeviceAsk{{Selectors: []string{"s"}}}}}},
 		{Requests: []DeviceRequest{{Alternatives: []DeviceAsk{{Count: 1}}}}}, {Requests: []DeviceRequest{{Alternatives: []DeviceAsk{{All: true}}}}},
 		{Requests: []DeviceRequest{{Alternatives: []DeviceAsk{{Admin: true}}}}}, {Requests: []DeviceRequest{{Alternatives: []DeviceAsk{{Tolerations: []Toleration{{}}}}}}},
@@ -74,7 +74,7 @@ func TestClassKeyKnowsEveryFieldBelow(t *testing.T) {
 		reflect.TypeFor[PodTerm](): 4, reflect.TypeFor[Spread](): 6, reflect.TypeFor[Volume](): 8, reflect.TypeFor[Selector](): 1,
 		reflect.TypeFor[NodeTerm](): 2, reflect.TypeFor[Requirement](): 3, reflect.TypeFor[Toleration](): 4, reflect.TypeFor[HostPort](): 3,
 		reflect.TypeFor[Preferences](): 7, reflect.TypeFor[PreferredNodes](): 2, reflect.TypeFor[PreferredPods](): 2,
-		reflect.TypeFor[DeviceClaim](): 4, reflect.TypeFor[DeviceRequest](): 2, reflect.TypeFor[DeviceAsk](): 6, reflect.TypeFor[DeviceConstraint](): 3,
+		reflect.TypeFor[DeviceClaim](): 4, reflect.TypeFor[DeviceRequest](): 3, reflect.TypeFor[DeviceAsk](): 6, reflect.TypeFor[DeviceConstraint](): 3,
 	} {
 		if n := typ.NumField(); n != want {
 			t.Errorf("%s has %d fields, not %d: add it to AppendClass and its test", typ, n, want)
