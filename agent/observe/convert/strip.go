@@ -35,7 +35,7 @@ func Strip(obj any) (any, error) {
 	if m, err := meta.Accessor(obj); err == nil {
 		var kept []metav1.ManagedFieldsEntry
 		if n, ok := obj.(*corev1.Node); ok {
-			kept = taintOwners(n)
+			kept = append(taintOwners(n), labelOwner(n)...)
 		}
 		m.SetManagedFields(kept)
 		m.SetFinalizers(nil)

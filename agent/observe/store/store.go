@@ -135,7 +135,11 @@ func (s *Store) PutNode(n *corev1.Node) Urgency {
 		had, old = false, nil
 	}
 	row.OperatorTaints = operatorTaints(old, &row, n)
-	s.noteFirstSeen(&row, had)
+	if time.Since(row.Created) < firstSeenWithin {
+		s.noteFirstSeen(&row, had)
+	} else if labels := convert.KubeletLabels(n); !had && len(labels) > 0 {
+		s.firstSeen[row.Name] = template.FirstSeen{UID: row.UID, Labels: labels}
+	}
 	var pods []cluster.Pod
 	if k := s.nodes.entries[row.Name]; k != nil {
 		pods = k.node.Pods // seen before their Node
@@ -154,9 +158,6 @@ func (s *Store) PutNode(n *corev1.Node) Urgency {
 // noteFirstSeen keeps what a Node showed when it registered: at first sight, and the taints that
 // controllers add in the moments after that.
 func (s *Store) noteFirstSeen(row *cluster.Node, had bool) {
-	if time.Since(row.Created) >= firstSeenWithin {
-		return
-	}
 	if !had {
 		s.firstSeen[row.Name] = template.FirstSeen{UID: row.UID, Labels: row.Labels, Taints: row.Taints}
 		return

@@ -34,7 +34,8 @@ type Correction struct {
 	Capacity      cluster.Resources `json:"capacity"`
 	Allocatable   cluster.Resources `json:"allocatable"`
 	MissingLabels []string          `json:"lacks,omitempty"`  // labels of the template that no node has, sorted
-	ExtraLabels   map[string]string `json:"extra,omitempty"`  // labels that several nodes share and the template does not promise
+	ExtraLabels   map[string]string `json:"extra,omitempty"`  // labels that nodes share and the template does not promise
+	OwnLabels     []string          `json:"own,omitempty"`    // labels that one node registered with and another has not, sorted
 	Taints        []cluster.Taint   `json:"taints,omitempty"` // of every node since it was first seen
 	// VolumeLimits is how many volumes of each CSI driver a node attaches at most.
 	VolumeLimits map[string]int64 `json:"volumeLimits,omitempty"`
@@ -45,7 +46,7 @@ type Correction struct {
 	At      time.Time        `json:"at"` // when nodes last reported it, truncated to timeStep
 }
 
-// FirstSeen is a node as it was first seen, soon after it registered.
+// FirstSeen is a node as it was first seen, soon after it registered; of an older one the labels that its kubelet wrote.
 type FirstSeen struct {
 	UID    cluster.UID
 	Labels map[string]string
@@ -171,7 +172,8 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 			known[g.Template.Spec] = c
 		default:
 			c = c.withStartingSizes(&g.Template, true, starting)
-			c.ExtraLabels, c.VolumeLimits, c.Static, c.Devices = r.sharedLabels(), r.leastLimits(seen.FullLimits), r.static(), old.Devices
+			c.ExtraLabels, c.OwnLabels = r.sharedLabels()
+			c.VolumeLimits, c.Static, c.Devices = r.leastLimits(seen.FullLimits), r.static(), old.Devices
 			if !seen.NoDevices {
 				c.Devices = r.fewestDevices()
 			}

@@ -2,6 +2,7 @@ package template
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,14 +141,17 @@ func TestCorrectionOfTaints(t *testing.T) {
 	}
 }
 
-// Labels that the template does not promise are the group's when two nodes share them.
+// Labels that the template does not promise are the group's when two nodes share them, or one that registered with them.
 func TestCorrectionByExtraLabels(t *testing.T) {
-	one := cluster.Node{Labels: map[string]string{"disk": "ssd", "serial": "1", "topology.kubernetes.io/zone": "a", "pool": "x"}}
+	one := cluster.Node{Name: "one", UID: "1", Labels: map[string]string{"disk": "ssd", "serial": "1", "topology.kubernetes.io/zone": "a", "pool": "x"}}
 	two := cluster.Node{Labels: map[string]string{"disk": "ssd", "serial": "2", "topology.kubernetes.io/zone": "a", "pool": "x"}}
 	template := &cluster.Template{Labels: map[string]string{"pool": "batch"}}
-	sharedLabels := func(known map[string]string, nodes ...*cluster.Node) map[string]string {
-		r := readyNodes{template: template, known: &Correction{ExtraLabels: known}, nodes: nodes}
-		return r.sharedLabels()
+	var own []string
+	firstSeen := map[cluster.NodeName]FirstSeen{}
+	sharedLabels := func(known map[string]string, nodes ...*cluster.Node) (out map[string]string) {
+		r := readyNodes{template: template, known: &Correction{ExtraLabels: known, OwnLabels: own}, nodes: nodes, firstSeen: firstSeen}
+		out, own = r.sharedLabels()
+		return out
 	}
 	if got := sharedLabels(nil, &one); len(got) != 0 {
 		t.Errorf("one node showed %v", got)
@@ -158,6 +162,18 @@ func TestCorrectionByExtraLabels(t *testing.T) {
 	}
 	if got := sharedLabels(disk, &two); !reflect.DeepEqual(got, disk) {
 		t.Errorf("the one that is left showed %v, want %v", got, disk)
+	}
+	firstSeen["one"] = FirstSeen{UID: "1", Labels: map[string]string{"disk": "ssd", "serial": "1", "topology.kubernetes.io/zone": "a"}}
+	if got := sharedLabels(nil, &one); len(got) != 2 || got["serial"] != "1" || len(own) != 0 {
+		t.Errorf("the one that registered with its labels showed %v", got)
+	}
+	for range 2 {
+		if got := sharedLabels(map[string]string{"serial": "1"}, &two, &one); !reflect.DeepEqual(got, disk) || !slices.Equal(own, []string{"serial"}) {
+			t.Errorf("both showed %v, and %v are of one alone", got, own)
+		}
+		if got := sharedLabels(nil, &one); !reflect.DeepEqual(got, disk) || !slices.Equal(own, []string{"serial"}) {
+			t.Errorf("the one that is left showed %v, and %v are of one alone", got, own)
+		}
 	}
 }
 

@@ -215,28 +215,32 @@ func (r *readyNodes) registered(n *cluster.Node) FirstSeen {
 }
 
 // sharedLabels are the labels that every node of a template has and the template does
-// not promise. One node alone may have labels of its own, so it only confirms labels
-// that several nodes have shown. The place and the name of a machine are never the
-// group's. A young node may still get a label that it lacks.
-func (r *readyNodes) sharedLabels() map[string]string {
-	var out map[string]string
+// not promise. One node alone may have labels of its own: of it those count that it
+// registered with, but for own, which another node of the template was seen without. The
+// place and the name of a machine are never the group's. A young node may still get a
+// label that it lacks.
+func (r *readyNodes) sharedLabels() (out map[string]string, own []string) {
+	own = slices.Clone(r.known.OwnLabels)
 	shared := func(k, v string) bool {
-		has := 0
+		has, registered := 0, slices.ContainsFunc(r.nodes, func(n *cluster.Node) bool { was, at := r.registered(n).Labels[k]; return at && was == v })
 		for _, n := range r.nodes {
-			switch own, set := n.Labels[k]; {
-			case set && own == v:
+			switch now, set := n.Labels[k]; {
+			case set && now == v:
 				has++
 			case set || !r.young(n):
+				if registered && !slices.Contains(own, k) {
+					own = append(own, k)
+				}
 				return false
 			}
 		}
-		return has > 1 || r.known.ExtraLabels[k] == v
+		return has > 1 || !slices.Contains(own, k) && (registered || r.known.ExtraLabels[k] == v)
 	}
 	add := func(labels map[string]string) {
 		for k, v := range labels {
 			_, promised := r.template.Labels[k]
-			own := k == "kubernetes.io/hostname" || strings.HasPrefix(k, "topology.") || strings.HasPrefix(k, "failure-domain.") || strings.HasSuffix(k, "/instance-type")
-			if _, has := out[k]; has || promised || own || !shared(k, v) {
+			place := k == "kubernetes.io/hostname" || strings.HasPrefix(k, "topology.") || strings.HasPrefix(k, "failure-domain.") || strings.HasSuffix(k, "/instance-type")
+			if _, has := out[k]; has || promised || place || !shared(k, v) {
 				continue
 			}
 			if out == nil {
@@ -246,10 +250,11 @@ func (r *readyNodes) sharedLabels() map[string]string {
 		}
 	}
 	add(r.known.ExtraLabels)
-	if len(r.nodes) > 1 {
+	if len(r.nodes) > 0 {
 		add(r.nodes[len(r.nodes)-1].Labels) // the oldest has the most
 	}
-	return out
+	slices.Sort(own)
+	return out, own
 }
 
 // leastLimits are the volume limits that hold on every node of a template. While all nodes are
