@@ -103,7 +103,7 @@ var layers = map[string]layer{
 	"agent/observe/devices":              {clockless: true, house: []string{"agent/cluster", "agent/observe/convert"}, banned: []string{"k8s.io/client-go", "net", "os", "sync"}},
 	"agent/observe/store":                {house: []string{"agent/cluster", "agent/observe/convert", "agent/observe/devices", "agent/observe/template", "agent/observe/volumes"}, banned: []string{"k8s.io/client-go", "net", "os", "context"}},
 	"agent/observe/priorities":           {house: []string{"internal/kube", "agent/cluster", "agent/observe/convert"}},
-	"agent/observe":                      {house: []string{"internal/kube", "internal/apierror", "agent/cluster", "agent/inventory", "agent/observe/store", "agent/observe/convert", "agent/observe/template"}},
+	"agent/observe":                      {house: []string{"internal/kube", "internal/apierror", "agent/cluster", "agent/inventory", "agent/observe/store", "agent/observe/convert", "agent/observe/devices", "agent/observe/template"}},
 	"agent/capacity":                     {house: []string{"internal/kube", "internal/apierror", "internal/resourcelist", "agent/cluster", "agent/decision", "agent/observe/convert"}},
 	"agent/act":                          {house: []string{"internal/kube", "agent/cluster", "agent/decision", "agent/provider", "internal/deadline", "internal/heartbeat"}},
 	"csrsigner/joined":                   {house: []string{"agent/cluster", "internal/kube", "csrsigner/rules"}, banned: []string{"net", "os"}},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/devices"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/store"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/apierror"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/kube"
@@ -27,15 +28,16 @@ const (
 // Before, it asks the API server once in five minutes.
 func (o *Observer) watchDevices(ctx context.Context) {
 	cache.WaitForCacheSync(ctx.Done(), o.pods.hasSynced)
+	unread := store.Changing(o.store, (*devices.Index).SetUnread)
 	var next time.Time
 	for asked, looked := false, false; ctx.Err() == nil; {
 		claims, perhaps := o.store.WantsDevices()
 		if now := time.Now(); !now.Before(next) || claims && !asked || perhaps && !looked {
 			next, asked, looked = now.Add(classLook), claims, perhaps
 			if served, why := o.devicesServed(ctx, claims); served {
-				o.Wake(o.store.SetDevicesUnread(o.followDevices(ctx)))
+				o.Wake(unread(o.followDevices(ctx)))
 			} else {
-				o.Wake(o.store.SetDevicesUnread(why))
+				o.Wake(unread(why))
 			}
 			o.devicesTried.Store(true)
 		}
@@ -70,25 +72,19 @@ func (o *Observer) serves(ctx context.Context, version, kind string) bool {
 func (o *Observer) followDevices(ctx context.Context) (why string) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s, r := o.store, o.client.ResourceV1()
+	r := o.client.ResourceV1()
 	claims, templates := r.ResourceClaims(metav1.NamespaceAll), r.ResourceClaimTemplates(metav1.NamespaceAll)
 	synced := []cache.InformerSynced{
-		follow(ctx, o, stop, kube.ListWatch(o.client, r.DeviceClasses(), nil), s.PutDeviceClass, func(c *resourcev1.DeviceClass) store.Urgency { return s.DeleteDeviceClass(c.Name) }),
-		follow(ctx, o, stop, kube.ListWatch(o.client, r.ResourceSlices(), nil), s.PutResourceSlice, func(c *resourcev1.ResourceSlice) store.Urgency { return s.DeleteResourceSlice(c.Name) }),
-		follow(ctx, o, stop, kube.ListWatch(o.client, claims, nil), s.PutResourceClaim, func(c *resourcev1.ResourceClaim) store.Urgency {
-			return s.DeleteResourceClaim(c.Namespace + "/" + c.Name)
-		}),
-		follow(ctx, o, stop, kube.ListWatch(o.client, templates, nil), s.PutResourceClaimTemplate, func(c *resourcev1.ResourceClaimTemplate) store.Urgency {
-			return s.DeleteResourceClaimTemplate(c.Namespace + "/" + c.Name)
-		}),
+		follow(ctx, o, stop, kube.ListWatch(o.client, r.DeviceClasses(), nil), (*devices.Index).PutClass, (*devices.Index).DeleteClass),
+		follow(ctx, o, stop, kube.ListWatch(o.client, r.ResourceSlices(), nil), (*devices.Index).PutSlice, (*devices.Index).DeleteSlice),
+		follow(ctx, o, stop, kube.ListWatch(o.client, claims, nil), (*devices.Index).PutClaim, (*devices.Index).DeleteClaim),
+		follow(ctx, o, stop, kube.ListWatch(o.client, templates, nil), (*devices.Index).PutTemplate, (*devices.Index).DeleteTemplate),
 	}
 	if rules := resourcev1beta2.SchemeGroupVersion.String(); o.serves(ctx, rules, "devicetaintrules") { // kube-scheduler 1.36 follows them with a gate that is off by default, as the API is
-		synced = append(synced, follow(ctx, o, stop, kube.ListWatch(o.client, r.DeviceTaintRules(), nil), s.PutTaintRule, func(r *resourcev1beta2.DeviceTaintRule) store.Urgency {
-			return s.DeleteTaintRule(r.Name)
-		}))
+		synced = append(synced, follow(ctx, o, stop, kube.ListWatch(o.client, r.DeviceTaintRules(), nil), (*devices.Index).PutRule, (*devices.Index).DeleteRule))
 	}
 	if cache.WaitForCacheSync(ctx.Done(), synced...) {
-		o.Wake(s.SetDevicesUnread(""))
+		o.Wake(store.Changing(o.store, (*devices.Index).SetUnread)(""))
 		o.devicesTried.Store(true)
 		<-ctx.Done()
 	}
@@ -99,10 +95,14 @@ func (o *Observer) followDevices(ctx context.Context) (why string) {
 func follow[T any, P interface {
 	*T
 	runtime.Object
-}](ctx context.Context, o *Observer, stop func(), list cache.ListerWatcher, put, remove func(*T) store.Urgency) cache.InformerSynced {
+}](ctx context.Context, o *Observer, stop func(), list cache.ListerWatcher, put func(*devices.Index, *T), remove func(*devices.Index, string)) cache.InformerSynced {
+	forget := store.Changing(o.store, func(x *devices.Index, t *T) {
+		key, _ := cache.MetaNamespaceKeyFunc(t) // a *T is an object
+		remove(x, key)
+	})
 	informer := kube.NewInformer(list, P(new(T)), convert.Strip)
-	reg, _ := informer.AddEventHandler(events(o, put, remove))              // fails for an informer that has ended only
-	_ = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { // fails for a started informer only
+	reg, _ := informer.AddEventHandler(events(o, store.Changing(o.store, put), forget)) // fails for an informer that has ended only
+	_ = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {             // fails for a started informer only
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 			o.log.WithField("why", apierror.Text(err)).Warnf("pods with resourceClaims are held: the objects of resource.k8s.io cannot be watched (rights: kubectl apply -f rbac.yaml); tried again in %s", classLook)
 			stop()
@@ -112,7 +112,7 @@ func follow[T any, P interface {
 		informer.RunWithContext(ctx)
 		for _, obj := range informer.GetStore().List() {
 			if t, ok := obj.(*T); ok {
-				remove(t)
+				forget(t)
 			}
 		}
 	}()

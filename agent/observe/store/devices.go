@@ -4,17 +4,15 @@ import (
 	"reflect"
 	"slices"
 
-	resourcev1 "k8s.io/api/resource/v1"
-	resourcev1beta2 "k8s.io/api/resource/v1beta2"
-
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/devices"
 )
 
-// change changes the index of devices; what follows from it is worked out at the next Snapshot (applyDevices).
-func (s *Store) change(do func()) Urgency {
+// ChangeDevices changes the index of devices; what follows from it is worked out at the next Snapshot (applyDevices).
+func (s *Store) ChangeDevices(do func(*devices.Index)) Urgency {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	do()
+	do(s.devices)
 	_, wanted := s.devices.Wanted()
 	switch {
 	case !s.devices.Changed():
@@ -25,50 +23,9 @@ func (s *Store) change(do func()) Urgency {
 	return Later
 }
 
-func (s *Store) PutDeviceClass(c *resourcev1.DeviceClass) Urgency {
-	return s.change(func() { s.devices.PutClass(c) })
-}
-
-func (s *Store) DeleteDeviceClass(name string) Urgency {
-	return s.change(func() { s.devices.DeleteClass(name) })
-}
-
-func (s *Store) PutTaintRule(r *resourcev1beta2.DeviceTaintRule) Urgency {
-	return s.change(func() { s.devices.PutRule(r) })
-}
-
-func (s *Store) DeleteTaintRule(name string) Urgency {
-	return s.change(func() { s.devices.DeleteRule(name) })
-}
-
-func (s *Store) PutResourceSlice(r *resourcev1.ResourceSlice) Urgency {
-	return s.change(func() { s.devices.PutSlice(r) })
-}
-
-func (s *Store) DeleteResourceSlice(name string) Urgency {
-	return s.change(func() { s.devices.DeleteSlice(name) })
-}
-
-func (s *Store) PutResourceClaim(c *resourcev1.ResourceClaim) Urgency {
-	return s.change(func() { s.devices.PutClaim(c) })
-}
-
-func (s *Store) DeleteResourceClaim(key string) Urgency {
-	return s.change(func() { s.devices.DeleteClaim(key) })
-}
-
-func (s *Store) PutResourceClaimTemplate(t *resourcev1.ResourceClaimTemplate) Urgency {
-	return s.change(func() { s.devices.PutTemplate(t) })
-}
-
-func (s *Store) DeleteResourceClaimTemplate(key string) Urgency {
-	return s.change(func() { s.devices.DeleteTemplate(key) })
-}
-
-// SetDevicesUnread tells why the objects of resource.k8s.io are not read, in words that follow "the objects are"; empty: they are read.
-// Before, pods with claims are held.
-func (s *Store) SetDevicesUnread(why string) Urgency {
-	return s.change(func() { s.devices.SetUnread(why) })
+// Changing is ChangeDevices for an event's handler.
+func Changing[T any](s *Store, do func(*devices.Index, T)) func(T) Urgency {
+	return func(t T) Urgency { return s.ChangeDevices(func(x *devices.Index) { do(x, t) }) }
 }
 
 // WantsDevices tells whether a pod has claims, and whether one may have, by the extended resources that it asks for.

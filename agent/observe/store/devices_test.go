@@ -24,8 +24,8 @@ func TestClaimsLeaveTheRest(t *testing.T) {
 		}
 	}
 	judge(0, "rbd volume", "resourceClaims: the objects of resource.k8s.io/v1 are being read")
-	w.SetDevicesUnread("")
+	w.devices.SetUnread("")
 	judge(1, "rbd volume")
-	w.PutResourceClaim(&resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}})
+	w.devices.PutClaim(&resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}})
 	judge(1, "rbd volume")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/devices"
 )
 
 // Objects are the API objects of one moment, as an API server would list them.
@@ -67,11 +68,11 @@ func FromObjects(objects Objects, schedulers ...string) cluster.Snapshot {
 	feed(objects.ReplicaSets, s.PutReplicaSet)
 	feed(objects.StatefulSets, s.PutStatefulSet)
 	feed(objects.Jobs, s.PutJob)
-	feed(objects.DeviceClasses, s.PutDeviceClass)
-	feed(objects.DeviceClaims, s.PutResourceClaim)
-	feed(objects.ClaimTemplates, s.PutResourceClaimTemplate)
-	feed(objects.DeviceSlices, s.PutResourceSlice)
-	s.SetDevicesUnread("")
+	feed(objects.DeviceClasses, Changing(s, (*devices.Index).PutClass))
+	feed(objects.DeviceClaims, Changing(s, (*devices.Index).PutClaim))
+	feed(objects.ClaimTemplates, Changing(s, (*devices.Index).PutTemplate))
+	feed(objects.DeviceSlices, Changing(s, (*devices.Index).PutSlice))
+	s.devices.SetUnread("")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.contents()
