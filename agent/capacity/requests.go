@@ -81,6 +81,7 @@ type Ask struct {
 	Rooms  []cluster.Headroom
 	Grows  bool
 	id     types.UID
+	unread bool // the answer of the API server is on its way
 	judged time.Time
 	found  bool
 	why    string
@@ -91,8 +92,7 @@ type Ask struct {
 type Requests struct {
 	follower
 	mu       sync.Mutex
-	asks     map[types.UID]*Ask
-	order    []types.UID
+	asks     []*Ask                           // that are open, the oldest first
 	kept     map[types.UID][]cluster.Headroom // of requests that are provisioned, for their time
 	consumed map[string]int                   // pods that say that they are of a request, by its key
 	decided  map[string]string                // what the last round could not keep free; nil: none was since the last Ask was found
@@ -101,25 +101,42 @@ type Requests struct {
 // NewRequests makes the follower of requests; Run starts it.
 func NewRequests(d Deps) *Requests {
 	w := &Requests{follower: newFollower(d, "provisioningrequests")}
-	w.read, w.forget = w.readAll, func() { w.set(nil, nil, nil) }
+	w.read, w.forget = w.readAll, func() { w.set(nil, nil) }
 	return w
 }
 
-// set takes what was read. A judgement that came meanwhile stays. It asks for a round where requests came or went, or one is to be judged.
-func (w *Requests) set(asks map[types.UID]*Ask, order []types.UID, kept map[types.UID][]cluster.Headroom) {
+// set takes what was read, and returns the requests as they are judged, by their UID; decided: a round has decided since one was found to have room. What is
+// not read yet stays as it was. It asks for a round where requests came or went, or one is to be judged.
+func (w *Requests) set(asks []*Ask, kept map[types.UID][]cluster.Headroom) (judged map[types.UID]Ask, decided bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	changed := !slices.Equal(order, w.order) || len(kept) != len(w.kept)
-	for id, a := range asks {
-		if old := w.asks[id]; old != nil {
+	judged = map[types.UID]Ask{}
+	changed, next := len(kept) != len(w.kept), []*Ask(nil)
+	for _, a := range asks {
+		old := w.find(a.id)
+		switch {
+		case old != nil && a.unread:
+			a = old
+		case old != nil:
 			a.judged, a.found, a.why = old.judged, old.found, old.why
+		case a.unread:
+			continue
 		}
-		changed = changed || a.due(time.Now())
+		next, judged[a.id], changed = append(next, a), *a, changed || a.due(time.Now())
 	}
-	w.asks, w.order, w.kept = asks, order, kept
+	changed = changed || !slices.EqualFunc(next, w.asks, func(a, b *Ask) bool { return a.id == b.id })
+	w.asks, w.kept = next, kept
 	if changed {
 		w.Wake()
 	}
+	return judged, w.decided != nil
+}
+
+func (w *Requests) find(id types.UID) *Ask {
+	if i := slices.IndexFunc(w.asks, func(a *Ask) bool { return a.id == id }); i >= 0 {
+		return w.asks[i]
+	}
+	return nil
 }
 
 // due tells a request that is to be judged at now.
@@ -132,8 +149,8 @@ func (w *Requests) Headroom() (out []cluster.Headroom) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, id := range w.order {
-		if a := w.asks[id]; a.found {
+	for _, a := range w.asks {
+		if a.found {
 			out = append(out, remaining(a.Rooms, w.consumed)...)
 		}
 	}
@@ -194,8 +211,8 @@ func (w *Requests) Open(now time.Time) (Ask, bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, id := range w.order {
-		if a := w.asks[id]; a.due(now) {
+	for _, a := range w.asks {
+		if a.due(now) {
 			return *a, true
 		}
 	}
@@ -206,7 +223,7 @@ func (w *Requests) Open(now time.Time) (Ask, bool) {
 func (w *Requests) Judged(a Ask, now time.Time, held []decision.Held) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if mine := w.asks[a.id]; mine != nil {
+	if mine := w.find(a.id); mine != nil {
 		why, lacks := lacking(held)[a.Name]
 		mine.judged, mine.found, mine.why = now, !lacks, why
 		w.decided = nil
@@ -240,56 +257,35 @@ func (w *Requests) Decided(held []decision.Held) {
 
 func (w *Requests) readAll(ctx context.Context, kind schema.GroupVersionResource, objects []any) {
 	list := ordered(objects, (*request).order)
+	list = list[:min(len(list), most)]
 	now := time.Now()
-	before, decided := w.known()
-	asks, order, kept := map[types.UID]*Ask{}, []types.UID(nil), map[types.UID][]cluster.Headroom{}
-	next := make([][]metav1.Condition, len(list))
+	asks, kept, errs := []*Ask(nil), map[types.UID][]cluster.Headroom{}, make([]error, len(list))
 	for i, r := range list {
-		if i >= most {
-			break
-		}
-		next[i] = slices.Clone(r.Status.Conditions)
-		a, err := w.ask(ctx, r)
-		switch id := r.Metadata.UID; {
-		case err == errNotRead:
-			if old := before[id]; old != nil {
-				asks[id], order = old, append(order, id)
-			}
+		var a Ask
+		a, errs[i] = w.ask(ctx, r)
+		a.unread = errs[i] == errNotRead
+		switch {
 		case r.is(provisioned):
-			if r.bookedAt().Add(booked).After(now) && err == nil {
-				kept[id] = a.Rooms
+			if errs[i] == nil && r.bookedAt().Add(booked).After(now) {
+				kept[a.id] = a.Rooms
 			}
-		case err == nil:
-			if old := before[id]; old != nil {
-				a.judged, a.found, a.why = old.judged, old.found, old.why
-			}
-			asks[id], order = &a, append(order, id)
-		}
-		if err != errNotRead {
-			r.step(&next[i], &a, err, now, decided)
+		case errs[i] == nil || a.unread:
+			asks = append(asks, &a)
 		}
 	}
-	w.set(asks, order, kept)
+	judged, decided := w.set(asks, kept)
 	for i, r := range list {
-		if may, _ := w.MayAct(); !may || ctx.Err() != nil || next[i] == nil {
+		if may, _ := w.MayAct(); !may || ctx.Err() != nil {
 			return
 		}
-		if !sameConditions(next[i], r.Status.Conditions) {
-			w.patch(ctx, kind, &r.Metadata, map[string]any{"conditions": next[i]})
+		next, a := slices.Clone(r.Status.Conditions), judged[r.Metadata.UID]
+		if errs[i] != errNotRead {
+			r.step(&next, &a, errs[i], now, decided)
+		}
+		if !sameConditions(next, r.Status.Conditions) {
+			w.patch(ctx, kind, &r.Metadata, map[string]any{"conditions": next})
 		}
 	}
-}
-
-// known copies the requests as they are judged now; decided: a round has decided since one was found to have room.
-func (w *Requests) known() (asks map[types.UID]*Ask, decided bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	asks = map[types.UID]*Ask{}
-	for id, a := range w.asks {
-		copied := *a
-		asks[id] = &copied
-	}
-	return asks, w.decided != nil
 }
 
 func (r *request) bookedAt() time.Time {

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
@@ -85,7 +84,7 @@ func TestRequestsKeepRoom(t *testing.T) {
 	w := NewRequests(Deps{Wake: func() {}})
 	name := namePrefix + "jobs/train"
 	rooms := []cluster.Headroom{{Name: name, Count: 3}, {Name: name, Count: 2}}
-	w.set(map[types.UID]*Ask{"u1": {Name: name, Rooms: rooms, Grows: true, id: "u1"}}, []types.UID{"u1"}, nil)
+	w.set([]*Ask{{Name: name, Rooms: rooms, Grows: true, id: "u1"}}, nil)
 	count := func() (n int) {
 		for _, h := range w.Headroom() {
 			n += h.Count
