@@ -246,13 +246,3 @@ func (a *Allocator) Most(from, demand int32, limit int) (n int) {
 	}
 	return n
 }
-
-// Free counts the devices that no claim has, and all.
-func (a *Allocator) Free(state int32) (free, all int) {
-	for _, taken := range a.states[state].taken {
-		if !taken {
-			free++
-		}
-	}
-	return free, len(a.states[state].taken)
-}
