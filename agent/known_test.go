@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/agent/capacity"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/groups"
@@ -17,7 +18,7 @@ import (
 func TestEndedMachinesAreKnown(t *testing.T) {
 	const id = "openstack:///8c8c6c3c-0000-4000-8000-000000000001"
 	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
-	a := &app{settings: &groups.Live{}, scaler: &scaler{history: &history.History{}}}
+	a := &app{settings: &groups.Live{}, buffers: capacity.NewBuffers(capacity.Deps{}), requested: capacity.NewRequests(capacity.Deps{}), scaler: &scaler{history: &history.History{}}}
 	a.scaler.history.Acted(decision.Plan{Actions: []decision.Action{decision.Terminate{Group: "g", Node: "n", Instance: id, Rule: "D17", Why: "it is idle"}}},
 		[]cluster.Outcome{{Action: "terminate", Group: "g", Node: "n", Instance: id, At: now}})
 	for name, c := range map[string]struct {

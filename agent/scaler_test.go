@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/act"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/capacity"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/decision"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/history"
@@ -79,7 +80,7 @@ func TestMarksReadNoCloud(t *testing.T) {
 			t.Fatal(err)
 		}
 		recorder := record.NewFakeRecorder(10 * n)
-		s := &scaler{inventory: inv, observer: observer, metrics: report.NewMetrics(), history: &history.History{}, log: entry, could: true, events: report.Events{Recorder: recorder},
+		s := &scaler{inventory: inv, observer: observer, buffers: capacity.NewBuffers(capacity.Deps{}), requested: capacity.NewRequests(capacity.Deps{}), metrics: report.NewMetrics(), history: &history.History{}, log: entry, could: true, events: report.Events{Recorder: recorder},
 			decided: func(p *decision.Policy, _ []decision.Halt) {
 				if p != nil {
 					t.Error("an agent that may not act writes down which rollouts are halted")

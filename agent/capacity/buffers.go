@@ -37,21 +37,15 @@ func NewBuffers(d Deps) *Buffers {
 	return w
 }
 
-// Headroom is the room that the buffers ask for now; of nil Buffers: none.
+// Headroom is the room that the buffers ask for now.
 func (w *Buffers) Headroom() []cluster.Headroom {
-	if w == nil {
-		return nil
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.headroom
 }
 
-// Decided hands over what the last round could not keep free. It does nothing on nil Buffers.
+// Decided hands over what the last round could not keep free.
 func (w *Buffers) Decided(held []decision.Held) {
-	if w == nil {
-		return
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.headroom) == 0 && !w.decided {

@@ -144,9 +144,6 @@ func (a *Ask) due(now time.Time) bool { return !a.found && now.Sub(a.judged) >= 
 
 // Headroom is the room of the requests that are found whole, less the pods that have come for it.
 func (w *Requests) Headroom() (out []cluster.Headroom) {
-	if w == nil {
-		return nil
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, a := range w.asks {
@@ -186,9 +183,6 @@ const (
 
 // Look counts the pods that have come for a request. It costs all pods where a request keeps room, and nothing elsewhere.
 func (w *Requests) Look(s *cluster.Snapshot) {
-	if w == nil {
-		return
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.consumed = nil
@@ -206,9 +200,6 @@ func (w *Requests) Look(s *cluster.Snapshot) {
 
 // Open is the oldest request that is to be judged at now; false: none is.
 func (w *Requests) Open(now time.Time) (Ask, bool) {
-	if w == nil {
-		return Ask{}, false
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, a := range w.asks {
@@ -234,9 +225,6 @@ func (w *Requests) Judged(a Ask, now time.Time, held []decision.Held) {
 
 // Decided hands over what the last round could not keep free. A request that was found and is lacking now is judged anew.
 func (w *Requests) Decided(held []decision.Held) {
-	if w == nil {
-		return
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.asks) == 0 {
