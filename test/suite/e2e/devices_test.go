@@ -279,12 +279,17 @@ func (s *scene) drive(program string, running map[string]func()) {
 	}
 }
 
-// explained waits until explain says something of the Deployment's pod.
+// explained waits until explain says something of a pod of the Deployment that has no node.
 func (s *scene) explained(deployment, words string) {
 	s.t.Helper()
-	s.until("a pod of "+deployment, func() bool {
-		pods, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{LabelSelector: "app=" + deployment})
-		return err == nil && len(pods.Items) > 0
+	waiting := ""
+	s.until("a pod of "+deployment+" that waits", func() bool {
+		pods, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{LabelSelector: "app=" + deployment, FieldSelector: "spec.nodeName="})
+		if err != nil || len(pods.Items) == 0 {
+			return false
+		}
+		waiting = pods.Items[0].Name
+		return true
 	})
-	s.explains("explain pod default/"+s.podOf(deployment), words)
+	s.explains("explain pod default/"+waiting, words)
 }
