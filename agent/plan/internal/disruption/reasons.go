@@ -66,8 +66,7 @@ func New(w *round.State) *Round {
 			g.drift = true
 		}
 		g.age, g.repair = round.OrElse(o.MaxNodeAge, w.Policy.MaxNodeAge), round.OrElse(o.RepairAfter, w.Policy.RepairAfter)
-		timed := func(c cluster.RepairCondition) bool { return c.After > 0 }
-		g.repairs = g.repair > 0 || o.RepairAfter == nil && slices.ContainsFunc(w.Policy.RepairConditions, timed)
+		g.repairs = g.repair > 0 || o.RepairAfter == nil && slices.ContainsFunc(w.Policy.RepairConditions, func(c cluster.RepairCondition) bool { return c.After > 0 })
 	}
 	return r
 }
@@ -106,7 +105,7 @@ func (r *Round) Reason(i int) Reason {
 
 func (r *Round) reason(n *round.Node) Reason {
 	g := &r.groups[n.Group]
-	if why := r.failed(n); why != "" {
+	if why := r.Halted(n.Group); why != "" && r.fresh(n) {
 		return Reason{decision.RuleSick, cluster.ReasonSick, "it is a machine of a source whose rollout is halted: " + why}
 	}
 	if requested(n) {

@@ -273,14 +273,6 @@ func (r *Round) working(n *round.Node) []*cluster.Pod {
 	return out
 }
 
-// failed says why a machine of a group's present source goes, because the rollout is halted; empty: it does not.
-func (r *Round) failed(n *round.Node) string {
-	if halted := r.Halted(n.Group); halted != "" && r.fresh(n) {
-		return halted
-	}
-	return ""
-}
-
 // Halted says why the rollout of a group's present source is halted; empty: it is not.
 func (r *Round) Halted(g int) string { return r.groups[g].rollout.halt.Why }
 
@@ -319,7 +311,7 @@ func (r *Round) waitsForSource(i int, why Reason) string {
 	g := &r.groups[n.Group]
 	x := &g.rollout
 	switch {
-	case r.failed(n) != "":
+	case x.halt.Why != "" && r.fresh(n): // it goes for that
 		return ""
 	case x.halt.Why != "":
 		return fmt.Sprintf("the rollout of source %s of its group is halted [%s]", x.digest, decision.RuleHalted)
