@@ -198,6 +198,8 @@ type Template struct {
 	// Unknown says why the template could not be resolved; such a group is never
 	// grown. Empty: the template is complete.
 	Unknown string `json:"unknown,omitempty"`
+	// ByNodes tells that the provider has no template, so that what the group's nodes show is it.
+	ByNodes bool `json:"byNodes,omitempty"`
 }
 
 // Phase is where an instance is in its life, as the cloud tells it. The zero

@@ -113,6 +113,8 @@ func Group(g cluster.NodeGroup) []Finding {
 	}
 	if g.TemplateStale != "" && g.TemplateStale != g.Stale {
 		add(LevelError, "its template cannot be read: "+g.TemplateStale, "until it can, the group is not grown")
+	} else if g.Template.ByNodes {
+		add(LevelWarning, "its template is not known: "+g.Template.Unknown, "until it is, the group is not grown")
 	} else if g.Template.Unknown != "" {
 		add(LevelError, "its template is not known: "+g.Template.Unknown, "until it is, the group is not grown")
 	}

@@ -205,7 +205,7 @@ func (t *Template) applyCapacity(to *cluster.Template, r cluster.Reservation) {
 	_, cpu := t.Capacity["cpu"]
 	_, memory := t.Capacity["memory"]
 	if to.Unknown != "" && cpu && memory {
-		to.Unknown = ""
+		to.Unknown, to.ByNodes = "", false
 		*a = r.Allocatable(*c)
 		if n, ok := t.Capacity["pods"]; ok {
 			a.Pods = n

@@ -137,7 +137,8 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 		g := &groups[i]
 		g.Template = withToldLimits(g.Template)
 		g.Template.Expected = cluster.Expected(g.Template.Labels, g.Template.Taints)
-		if g.Template.Spec == "" || g.Template.Unknown != "" {
+		t := &g.Template
+		if t.Spec == "" || t.Unknown != "" && !t.ByNodes {
 			continue
 		}
 		var ready, starting, older []*cluster.Node
@@ -151,9 +152,9 @@ func Correct(groups []cluster.NodeGroup, seen Evidence, known map[string]Correct
 			case n == nil || !in.Member || !sameType(g.Template, *n):
 			case wrong != "":
 				advice[g.ID] = wrong
-			case seen.Specs[in.ID] == "" && n.Ready == cluster.StatusTrue:
+			case seen.Specs[in.ID] == "" && !t.ByNodes && n.Ready == cluster.StatusTrue:
 				older = append(older, n)
-			case seen.Specs[in.ID] != g.Template.Spec:
+			case seen.Specs[in.ID] != t.Spec && !t.ByNodes:
 			case n.Ready == cluster.StatusTrue:
 				ready = append(ready, n)
 			case n.Ready == cluster.StatusFalse && n.Allocatable.MilliCPU > 0 && n.Allocatable.Memory > 0 && n.Allocatable.Pods > 0:
@@ -310,7 +311,9 @@ func driverLabel(key string) bool {
 // apply corrects a template. Maps and slices of the template are shared with the
 // inventory; they are replaced, not changed.
 func (c Correction) apply(t *cluster.Template) {
-	if _, one := t.Labels[labelInstanceType]; !one { // several types: the next machine may be of a type without a node
+	if _, one := t.Labels[labelInstanceType]; t.ByNodes {
+		t.Unknown = ""
+	} else if !one { // several types: the next machine may be of a type without a node
 		c.Capacity, c.Allocatable = *minimum(&t.Capacity, c.Capacity), *minimum(&t.Allocatable, c.Allocatable)
 	}
 	t.Capacity = overlay(t.Capacity, c.Capacity)

@@ -50,6 +50,28 @@ func (c *fixture) template() cluster.Template {
 	return groups[0].Template
 }
 
+// A group of which the provider has no template is what its nodes show, whenever they came; without any it stays unknown.
+func TestTemplateByNodes(t *testing.T) {
+	n := cluster.Node{Name: "n", UID: "1", ProviderID: "i", Ready: cluster.StatusTrue, Labels: map[string]string{labelInstanceType: "big", "kubernetes.io/hostname": "n"},
+		Capacity: cluster.Resources{MilliCPU: 4000, Memory: 16 << 30, Pods: 110}, Allocatable: cluster.Resources{MilliCPU: 3800, Memory: 15 << 30, Pods: 110}}
+	known := map[string]Correction{}
+	template := func(nodes ...*cluster.Node) cluster.Template {
+		g := cluster.NodeGroup{ID: "g", Instances: []cluster.Instance{{ID: "i", Member: true}}, Template: cluster.Template{Spec: "g", Unknown: "none", ByNodes: true}}
+		seen := Evidence{Nodes: nodes, FirstSeen: map[cluster.NodeName]FirstSeen{"n": {UID: "1", Labels: n.Labels}}}
+		groups, _ := Correct([]cluster.NodeGroup{g}, seen, known, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+		return groups[0].Template
+	}
+	if got := template(); got.Unknown == "" {
+		t.Errorf("without a node: %+v", got)
+	}
+	for _, nodes := range [][]*cluster.Node{{&n}, nil} { // and when it has gone
+		got := template(nodes...)
+		if got.Unknown != "" || got.Allocatable.MilliCPU != 3800 || !reflect.DeepEqual(got.Labels, map[string]string{labelInstanceType: "big"}) {
+			t.Errorf("of %d nodes: %+v", len(nodes), got)
+		}
+	}
+}
+
 // A group that is empty again promises what its machines had, for a day: otherwise a
 // machine would be bought and deleted for the same pod without end.
 func TestCorrectionOutlivesTheNode(t *testing.T) {

@@ -239,7 +239,7 @@ func (r *readyNodes) sharedLabels() (out map[string]string, own []string) {
 	add := func(labels map[string]string) {
 		for k, v := range labels {
 			_, promised := r.template.Labels[k]
-			place := k == "kubernetes.io/hostname" || strings.HasPrefix(k, "topology.") || strings.HasPrefix(k, "failure-domain.") || strings.HasSuffix(k, "/instance-type")
+			place := k == "kubernetes.io/hostname" || strings.HasPrefix(k, "topology.") || strings.HasPrefix(k, "failure-domain.") || strings.HasSuffix(k, "/instance-type") && !r.template.ByNodes
 			if _, has := out[k]; has || promised || place || !shared(k, v) {
 				continue
 			}

@@ -38,8 +38,8 @@ func (p *Provider) describe(ctx context.Context, g *cluster.NodeGroup) error {
 
 // template reads the group's template Node and returns its name; "" when there is none.
 func (p *Provider) template(ctx context.Context, g *cluster.NodeGroup) (string, error) {
-	none := "the plug-in reports no template: describe the machine in groups.yaml (groups." + string(g.ID) + ".template.capacity: cpu, memory)"
-	g.Template = cluster.Template{Spec: "externalgrpc/" + string(g.ID), Unknown: none, Labels: map[string]string{}}
+	none := "the plug-in reports no template: a Ready node of the group shows it, or describe the machine in groups.yaml (groups." + string(g.ID) + ".template.capacity: cpu, memory)"
+	g.Template = cluster.Template{Spec: "externalgrpc/" + string(g.ID), Unknown: none, ByNodes: true, Labels: map[string]string{}}
 	answer, err := repeatedly(ctx, p, question{"NodeGroupTemplateNodeInfo", g.ID}, func() (*protos.NodeGroupTemplateNodeInfoResponse, error) {
 		return p.plugin.NodeGroupTemplateNodeInfo(ctx, &protos.NodeGroupTemplateNodeInfoRequest{Id: string(g.ID)})
 	})

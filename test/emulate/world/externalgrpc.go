@@ -38,6 +38,9 @@ func newExternalGRPC(ctx context.Context, w *World) (Cloud, error) {
 	return c, nil
 }
 
+// InjectPlugIn lets calls of the plug-in fail until stop is called.
+func (c externalGRPC) InjectPlugIn(f plugin.Fault) (stop func()) { return c.server.Inject(f) }
+
 // start starts the plug-in. It keeps back nothing of a machine, so the agent works out
 // what is allocatable.
 func (c *externalGRPC) start(ctx context.Context, dir string) error {

@@ -3,16 +3,19 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/test/await"
+	plugin "github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/externalgrpc"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/openstack"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 )
@@ -27,8 +30,9 @@ func TestSeveralCloudsAtOnce(t *testing.T) {
 		o.Providers = []string{"asg", "externalgrpc", "nova"}
 		o.Pace = world.Pace{Launch: 300 * time.Millisecond, Boot: 300 * time.Millisecond, Terminate: 300 * time.Millisecond, Seed: 7}
 	})
-	s.start("AUTOSCALER_SCALING_UNNEEDED_FOR=2s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=1s", "AUTOSCALER_OBSERVE_SLOW=2s",
-		"AUTOSCALER_NODECLEANER_SIGHT_INTERVAL=1s")
+	settings := []string{"AUTOSCALER_SCALING_UNNEEDED_FOR=2s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=1s", "AUTOSCALER_OBSERVE_SLOW=2s",
+		"AUTOSCALER_NODECLEANER_SIGHT_INTERVAL=1s"}
+	s.start(settings...)
 	for i, name := range s.w.Providers {
 		data, err := s.w.RenderUserData(t.Context(), s.binary, s.w.Clouds[i].RenderFlags()...)
 		if err != nil {
@@ -57,6 +61,16 @@ func TestSeveralCloudsAtOnce(t *testing.T) {
 	}
 	t.Logf("a pod Running on each cloud after %s", s.until("a pod Running on each cloud", all(1)))
 	s.sayClouds()
+
+	// An agent that knows nothing of before, and a plug-in without templates: the group's node shows what its machines are.
+	s.w.Clouds[1].(interface {
+		InjectPlugIn(plugin.Fault) (stop func())
+	}).InjectPlugIn(plugin.Fault{Method: "NodeGroupTemplateNodeInfo", Code: codes.Unimplemented})
+	s.agent.Kill()
+	if err := os.RemoveAll(s.w.StateDir()); err != nil {
+		t.Fatal(err)
+	}
+	s.start(settings...)
 
 	cloud := s.w.Clouds[2].(interface {
 		Inject(openstack.Fault) (stop func() int)
