@@ -205,7 +205,7 @@ func init() {
 		}, nil},
 		"handover":   {"whoever changes the cloud next is cut from the API server at that moment, and its change is on its way", 4, 2 * time.Minute, func(w *World, f Fault) { w.faults.arm(f) }, nil},
 		"slow-ready": {"machines that join become Ready late", 1, 10 * time.Minute, func(w *World, f Fault) { w.faults.unreadyUntil = time.Now().Add(f.For) }, nil},
-		"reborn":     {"a machine is ended by somebody else, new ones take used names and addresses, and somebody approves them by hand (0, 2 of 4) and fall silent (0)", 4, 5 * time.Minute, func(w *World, f Fault) { w.reborn(f) }, nil},
+		"reborn":     {"a machine is ended by somebody else, new ones take used names and addresses, and somebody approves them by hand (0, 2 of 4) and fall silent (0), or deletes the old Node before the agent's own deletion arrives (1, 3)", 4, 5 * time.Minute, func(w *World, f Fault) { w.reborn(f) }, nil},
 		"user-buys":  {"a user raises the target of a group by hand, and scales a workload", 3, 0, func(w *World, f Fault) { w.userBuys(f) }, nil},
 		"node-deleted": {"a user deletes a Node", 1, 0, func(w *World, f Fault) {
 			w.hurt(f, func(m *machine) { w.deleteNode(m) })
@@ -272,9 +272,18 @@ func (f *faults) of(a *Agent, life int, r *http.Request) (out wire.Fault) {
 		if x.Agent >= 0 && f.world.agents[x.Agent] != a || a.life != life {
 			continue
 		}
-		if x.Kind == "kill-at-write" && writes(r) && !strings.Contains(r.URL.Path, "/leases/") && !strings.Contains(r.URL.Path, "/events") ||
+		if x.Kind == "late-deletion" && r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/nodes/") ||
+			x.Kind == "kill-at-write" && writes(r) && !strings.Contains(r.URL.Path, "/leases/") && !strings.Contains(r.URL.Path, "/events") ||
 			(x.Kind == "kill-at-buy" || x.Kind == "kill-before-buy" || x.Kind == "handover") && toCloud(r) && change(r) != "" {
 			f.armed = slices.Delete(f.armed, i, i+1)
+			if x.Kind == "late-deletion" {
+				node := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+				f.world.after(latency, func() {
+					f.world.Tell("user: deletes Node %s, and the deletion of %s is on its way", node, a.name)
+					_ = f.world.API.Delete("/nodes", "", node, nil)
+				})
+				return wire.Fault{Flight: time.Duration(20+x.N%60) * time.Second}
+			}
 			if x.Kind == "handover" {
 				cut := Fault{Kind: "api-cut", N: 1, For: max(x.For, 40*time.Second), Agent: slices.Index(f.world.agents, a), At: time.Since(f.world.Began)}
 				f.world.after(latency, func() { f.world.begin(cut) })
@@ -358,6 +367,9 @@ func (w *World) reborn(f Fault) {
 		if f.N%4 == 0 {
 			w.faults.silentUntil = time.Now().Add(f.For)
 		}
+	}
+	if f.N%2 == 1 {
+		w.faults.arm(Fault{Kind: "late-deletion", Agent: -1, N: f.N / 2})
 	}
 	w.after(25*time.Second, func() { w.Scale(workloads[f.N%len(workloads)].Name, workloads[f.N%len(workloads)].Replicas) })
 }
