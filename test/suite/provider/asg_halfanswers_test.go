@@ -7,6 +7,7 @@ import (
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
 	"github.com/autoscaler-agent/autoscaler-agent/agent/provider"
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/providertest"
+	"github.com/autoscaler-agent/autoscaler-agent/test/await"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/aws"
 )
 
@@ -98,6 +99,36 @@ func TestASGTemplatesThatHang(t *testing.T) {
 	for _, g := range list {
 		if g.Stale != "" || len(g.Instances) == 0 || g.TemplateStale == "" {
 			t.Errorf("%s: stale %q, %d instances, template stale %q", g.ID, g.Stale, len(g.Instances), g.TemplateStale)
+		}
+	}
+}
+
+// TestASGReadBesideAHalfOne: a read that waits for a template does not lose those that it counts on to another read, whose list of
+// groups is half of it (the simulation found it: a nil launch template ended the agent).
+func TestASGReadBesideAHalfOne(t *testing.T) {
+	w := newWorld(t)
+	p := w.connect(t, byTag)
+	if _, err := p.Groups(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.PutLaunchTemplate(aws.LaunchTemplate{Name: "a-new", InstanceType: "m5.large", UserData: "#!/bin/sh\n"})
+	g, _ := w.Group(string(providertest.Workers))
+	g.Name, g.LaunchTemplate, g.Version, g.Min, g.Desired = "a-new", "a-new", "$Latest", 0, 0 // half a list begins with it
+	must(t, w.PutGroup(g.Group))
+	w.Inject(aws.Fault{Action: "DescribeLaunchTemplateVersions", Kind: aws.Slow, Delay: time.Second, Times: 1})
+	done := make(chan []cluster.NodeGroup)
+	go func() {
+		list, _ := p.Groups(ctx)
+		done <- list
+	}()
+	await.True(t, "the first read waits", func() bool { return w.Struck(aws.Slow) == 1 })
+	w.Inject(aws.Fault{Action: "DescribeAutoScalingGroups", Kind: aws.ShortList, Times: 1})
+	if half, err := p.Groups(ctx); err != nil || len(half) == 0 {
+		t.Fatalf("half a list: %d groups, %v", len(half), err)
+	}
+	for _, g := range <-done {
+		if g.Template.Unknown != "" {
+			t.Errorf("%s: %s", g.ID, g.Template.Unknown)
 		}
 	}
 }

@@ -250,7 +250,18 @@ func (f *facts) store(v version, t *launchTemplate) {
 	f.versions[v] = t
 }
 
-// retain forgets the versions and the numbers that none of the references means.
+// begin and end are of a read that counts on what is known.
+func (f *facts) begin() { f.reading(1) }
+func (f *facts) end()   { f.reading(-1) }
+
+func (f *facts) reading(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reads += n
+}
+
+// retain forgets the versions and the numbers that none of the references means, unless another read is under way: one that was given
+// up for lost still goes on, and its groups may be others.
 func (f *facts) retain(refs []ref) {
 	versions, used := map[version]bool{}, map[ref]bool{}
 	for _, r := range refs {
@@ -258,6 +269,9 @@ func (f *facts) retain(refs []ref) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.reads > 1 {
+		return
+	}
 	maps.DeleteFunc(f.versions, func(v version, _ *launchTemplate) bool { return !versions[v] })
 	maps.DeleteFunc(f.current, func(r ref, _ number) bool { return !used[r] })
 }

@@ -21,6 +21,7 @@ type facts struct {
 	requirements map[string]matched
 	refusals     map[string]refusal // types and images, for refusalLife
 	aliases      map[string]alias   // of images, for aliasLife
+	reads        int                // under way; see retain
 }
 
 // refusalLife is how long a type or an image that AWS refused to describe (no right, no

@@ -82,6 +82,8 @@ type versionAnswer struct {
 // first (current.go). A numbered version cannot change: its contents are asked for once.
 // started are the versions that machines were started from (started.go).
 func (rs *Resolver) resolveRefs(ctx context.Context, refs, started []ref) answers {
+	rs.facts.begin()
+	defer rs.facts.end()
 	out := answers{}
 	for _, r := range refs {
 		out[r] = versionAnswer{}
