@@ -20,7 +20,7 @@ FROM ?= 1.35
 # What make test runs of test/: the main job on a real control plane, each provider, join, approval and reaper. Every other
 # test of test/ is make test-all's, so that CI, which runs both, runs each once (agent/makefile_test.go holds the lists).
 MAIN_PACKAGES := ./suite/attest ./suite/e2e ./suite/join ./suite/provider ./suite/services
-MAIN_TESTS := TestASG TestAttestedGrowth TestBurstIsOneCall TestClusterAPI TestExternalGRPC TestKillAtAnyMoment TestMagnum \
+MAIN_TESTS := TestASG TestAttestedGrowth TestBurstIsOneCall TestClusterAPI TestExternalGRPC TestMagnum \
 	TestMetricsOfTheRunningAgent TestNodes TestNova TestPlugIn TestPublishedEverywhere TestReaperOverNova TestScaleDown TestServices \
 	TestShellWorkerAttests TestTheAgentExplainsItself TestTokenOfAGrowth TestTokenOfAServer TestWrongConfiguration
 empty :=
