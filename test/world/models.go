@@ -53,6 +53,11 @@ func newModels(w *World) (*models, error) {
 	others := []string{"apps/deployments", "apps/daemonsets", "apps/statefulsets", "batch/jobs"}
 	w.API.Told("/pods", kick("replicas", "kubelets", "schedule", "budgets"))
 	w.API.Told("/nodes", kick("schedule", "nodes"))
+	w.API.Told("/nodes", func(what watch.EventType, _, _ apiserver.Object) {
+		if what == watch.Deleted { // its pods are collected
+			m.kick("replicas")
+		}
+	})
 	w.API.Told("apps/replicasets", kick("replicas", "budgets"))
 	for _, resource := range others {
 		w.API.Told(resource, kick("controllers"))
