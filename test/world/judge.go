@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -332,6 +333,9 @@ func (j *judge) published() {
 	}
 }
 
+// drainLasts is how long the agent may be emptying a Node whose pods all have a place.
+const drainLasts = 10 * time.Minute
+
 // settled judges a world that has been left alone.
 func (j *judge) settled() {
 	w := j.world
@@ -366,12 +370,17 @@ func (j *judge) settled() {
 		if kept[n.Name] == "E7" && !names[n.Name] {
 			continue // the agent has said that it does not know whose Node it is, and that somebody has to delete it
 		}
+		mark := slices.IndexFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == cluster.TaintToBeDeleted })
+		if mark >= 0 {
+			if at, err := strconv.ParseInt(n.Spec.Taints[mark].Value, 10, 64); err == nil && time.Since(time.Unix(at, 0)) < drainLasts {
+				continue // a consolidation is under way
+			}
+		}
 		if n.Spec.ProviderID != "" && !names[n.Name] {
 			j.violation("Node %s (%s) has no machine %s after the last fault (nodecleaner told %q)", n.Name, n.Spec.ProviderID, j.quiet(), kept[n.Name])
 		}
-		marked := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == cluster.TaintToBeDeleted })
-		if n.Spec.ProviderID != "" && (n.Spec.Unschedulable || marked) && !took[n.Name] { // a Node that somebody gave to another machine by hand is somebody's
-			j.violation("Node %s is cordoned (%t) and marked for its end (%t) %s after the last fault", n.Name, n.Spec.Unschedulable, marked, j.quiet())
+		if n.Spec.ProviderID != "" && (n.Spec.Unschedulable || mark >= 0) && !took[n.Name] { // a Node that somebody gave to another machine by hand is somebody's
+			j.violation("Node %s is cordoned (%t) and marked for its end (%t) %s after the last fault", n.Name, n.Spec.Unschedulable, mark >= 0, j.quiet())
 		}
 	}
 	if need, have := w.needs(), len(names); have > need+need/3+2 {
