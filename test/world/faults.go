@@ -459,6 +459,9 @@ func (f *fleet) sicken(m *machine, d time.Duration) {
 		f.mu.Lock()
 		m.sick = false
 		f.mu.Unlock()
+		if !m.serves { // it waited for its certificate when it fell silent
+			f.serving(m)
+		}
 		f.report(m)
 		f.beat(m)
 	})

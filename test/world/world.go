@@ -163,6 +163,7 @@ func (w *World) Close() {
 		_ = c.Close()
 	}
 	w.Cloud.Close()
+	time.Sleep(2 * time.Minute) // a request of an earlier life, which nobody waits for, ends by itself
 }
 
 // after has do called when some time has passed, one at a time.
