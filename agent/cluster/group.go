@@ -85,8 +85,10 @@ type NodeGroup struct {
 	NamesReadAt time.Time `json:"namesReadAt,omitzero"`
 }
 
-// Unmade tells a group of a pool that the cloud does not have yet: it is there for decisions, and no group to report on.
-func (g *NodeGroup) Unmade() bool { return g.Pool != "" && g.Declared }
+// Unmade tells a group of a pool that the cloud has nothing of yet: it is there for decisions, and no group to report on.
+func (g *NodeGroup) Unmade() bool {
+	return g.Pool != "" && g.Declared && g.Target == 0 && len(g.Instances) == 0
+}
 
 // PoolUse is what the groups of a pool have together.
 type PoolUse struct {

@@ -95,6 +95,7 @@ func (p *Provider) readCloud(ctx context.Context, of string, c section.Cloud, gr
 // readGroup puts one group together. The error is why its template cannot be read now.
 func (p *Provider) readGroup(ctx context.Context, s *site, g *section.Group, servers []server, names map[string]string) (cluster.NodeGroup, error) {
 	out := cluster.NodeGroup{ID: cluster.GroupID(g.Name), Min: g.Min, Max: g.Max, Price: g.Price, Quota: s.quotaName(), Declared: true}
+	out.Pool, out.PoolMax = g.Pool()
 	failed := 0
 	for i := range servers {
 		one := &servers[i]

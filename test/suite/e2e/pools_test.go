@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/cloud/openstack"
 	"github.com/autoscaler-agent/autoscaler-agent/test/emulate/world"
 )
 
@@ -45,6 +49,49 @@ func TestPools(t *testing.T) {
 	}
 	if out, _ := s.check(); !strings.Contains(out, "4 of at most 4 machines;") {
 		t.Errorf("check:\n%s", out)
+	}
+	s.kubectl("", "delete", "deployment", "web")
+	s.until("every machine is gone", func() bool { return len(s.nodes()) == 0 })
+}
+
+// TestPoolOfFlavors: one entry of Nova's section makes a group of each flavor and zone. Pods get servers of the cheapest flavor that Nova has room for, and the
+// entry's maximum holds for all groups together.
+func TestPoolOfFlavors(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newScene(t, func(o *world.Options) {
+		o.Providers = []string{"nova"}
+		o.Pace = world.Pace{Launch: 300 * time.Millisecond, Boot: 300 * time.Millisecond, Terminate: 300 * time.Millisecond, Seed: 7}
+	})
+	s.start("AUTOSCALER_SCALING_UNNEEDED_FOR=2s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=2s")
+	cloud := s.w.Clouds[0].(novaCloud)
+	for name, size := range map[string]int{"m1.small": 2, "m1.middle": 3} {
+		cloud.PutFlavor(openstack.Flavor{Name: name, VCPUs: size, RAM: 4096 * size, Disk: 40})
+	}
+	data, err := s.w.RenderUserData(t.Context(), s.binary, s.w.Clouds[0].RenderFlags()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "worker.sh")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pool := map[string]any{"name": "general", "flavors": []any{"m1.small", "m1.middle"}, "zones": []string{"nova"}, "eachZone": true, "max": 3, "maxTotal": 4,
+		"image": openstack.ImageName, "networks": []string{openstack.NetworkName}, "securityGroups": []string{"workers"}, "key": openstack.KeyName, "userdata": file}
+	if err := s.w.PutSection("nova", map[string]any{"groups": []any{pool}}); err != nil {
+		t.Fatal(err)
+	}
+	s.deploy("web", 6, "1500m", "64Mi")
+	s.until("the pool is full", func() bool { return s.running("web") == 4 })
+	s.journal("its pool is at its maximum of 4")
+	of := map[string]int{}
+	for _, server := range cloud.Servers() {
+		of[server.Metadata["autoscaler-agent.group"]]++
+	}
+	if len(of) != 2 || of["general-m1.small-nova"] != 3 || of["general-m1.middle-nova"] != 1 {
+		t.Errorf("servers by group: %v", of)
+	}
+	if out, code := s.command("status"); code != 0 || !strings.Contains(out, "pool general: 4 of at most 4 machines;") {
+		t.Errorf("status (%d):\n%s", code, out)
 	}
 	s.kubectl("", "delete", "deployment", "web")
 	s.until("every machine is gone", func() bool { return len(s.nodes()) == 0 })

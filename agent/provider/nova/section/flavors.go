@@ -38,19 +38,25 @@ func fit(flavor string) string {
 	}, strings.ToLower(flavor)), "-.")
 }
 
-// group is the group of one flavor.
-func (c *Choice) group(of Group) Group {
+// group is the group of one flavor, in one zone; empty: in the zones of all.
+func (c *Choice) group(of Group, zone string) Group {
 	name := c.Name
 	if name == "" && len(c.Flavor) > 0 {
 		name = fit(c.Flavor[0])
 	}
 	out := of
-	out.Name, out.Flavor, out.Flavors, out.Min, out.Price = of.Name+"-"+name, c.Flavor, nil, c.Min, c.Price
+	out.Name, out.Flavor, out.Flavors, out.Min, out.Price, out.entry = of.Name+"-"+name, c.Flavor, nil, c.Min, c.Price, of.Name
 	if c.Max != 0 {
 		out.Max = c.Max
 	}
+	if zone != "" {
+		out.Name, out.Zones = out.Name+"-"+fit(zone), []string{zone}
+	}
 	return out
 }
+
+// mostGroups bounds the groups of flavors in each zone, as those of a pool on AWS.
+const mostGroups = 200
 
 // placed is a group with its place in the section, and the place of what a flavor says of it.
 type placed struct {
@@ -80,6 +86,9 @@ func (s *Section) groups(bad func(at, format string, args ...any)) (out []placed
 	for i, g := range s.Groups {
 		at := fmt.Sprintf("groups[%d]", i)
 		if g.Flavors == nil {
+			if g.EachZone || g.MaxTotal != 0 {
+				bad(at+".flavors", "eachZone and maxTotal are of groups that flavors makes: write flavors in place of flavor")
+			}
 			out = append(out, placed{Group: g, at: at})
 			continue
 		}
@@ -88,8 +97,14 @@ func (s *Section) groups(bad func(at, format string, args ...any)) (out []placed
 			bad(at+".name", nameForm, g.Name)
 			continue
 		}
+		zones := []string{""}
+		if g.EachZone {
+			zones = g.Zones
+		}
 		for j := range g.Flavors {
-			out = append(out, placed{Group: g.Flavors[j].group(g), at: at, choice: fmt.Sprintf("%s.flavors[%d]", at, j)})
+			for _, zone := range zones {
+				out = append(out, placed{Group: g.Flavors[j].group(g, zone), at: at, choice: fmt.Sprintf("%s.flavors[%d]", at, j)})
+			}
 		}
 	}
 	return out
@@ -105,6 +120,18 @@ func (g *Group) refuseShared(bad func(field, format string, args ...any)) {
 	}
 	if g.Min != 0 {
 		bad("min", "%d: each of the flavors would keep so many machines: write the minimum at one flavor, for example flavors: [{flavor: m1.large, min: %d}]", g.Min, g.Min)
+	}
+	if g.EachZone && (len(g.Zones) == 0 || slices.Contains(g.Zones, "")) {
+		bad("zones", "eachZone makes a group of each zone: name them as `openstack availability zone list` shows them")
+	}
+	if i := slices.IndexFunc(g.Flavors, func(c Choice) bool { return g.EachZone && c.Min != 0 }); i >= 0 {
+		bad(fmt.Sprintf("flavors[%d].min", i), "each of the zones would keep so many machines: leave it out")
+	}
+	if n := len(g.Flavors) * max(1, len(g.Zones)); g.EachZone && n > mostGroups {
+		bad("flavors", "%d groups: name fewer flavors or zones, at most %d groups", n, mostGroups)
+	}
+	if g.MaxTotal < 0 {
+		bad("maxTotal", "%d: write how many machines the groups have together at most", g.MaxTotal)
 	}
 	if g.Price != 0 {
 		bad("price", "%g: machines of several flavors have several prices: write the price at each flavor, for example flavors: [{flavor: m1.large, price: %g}]", g.Price, g.Price)

@@ -46,8 +46,10 @@ type Cloud struct {
 type Group struct {
 	Name           string            `json:"name"`
 	Cloud          string            `json:"cloud"`
-	Flavor         Words             `json:"flavor"`  // the first that there is room for
-	Flavors        []Choice          `json:"flavors"` // a group of each; nil once Parse has made these groups
+	Flavor         Words             `json:"flavor"`   // the first that there is room for
+	Flavors        []Choice          `json:"flavors"`  // a group of each; nil once Parse has made these groups
+	EachZone       bool              `json:"eachZone"` // and of each of the zones
+	MaxTotal       int               `json:"maxTotal"` // of these groups together; 0: none
 	Image          string            `json:"image"`
 	Networks       []Network         `json:"networks"`
 	SecurityGroups []string          `json:"securityGroups"`
@@ -65,6 +67,15 @@ type Group struct {
 	Price          float64           `json:"price"`
 	UserData       string            `json:"userdata"` // a file
 	Arch           string            `json:"arch"`
+	entry          string            // name of the group whose flavors made this one
+}
+
+// Pool names the groups that one list of flavors made, and the most machines that they have together; empty: nothing bounds them together.
+func (g *Group) Pool() (name string, max int) {
+	if g.MaxTotal == 0 {
+		return "", 0
+	}
+	return g.entry, g.MaxTotal
 }
 
 // Network is one interface of a server. A network with more than its name gets a port

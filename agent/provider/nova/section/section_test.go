@@ -67,6 +67,18 @@ func TestSection(t *testing.T) {
 			t.Errorf("%+v, want %s", g, want)
 		}
 	}
+	each := "zones: [Z 1, z2]\n    eachZone: true\n    maxTotal: 12\n    flavors: [m1.large, {flavor: m1.xlarge, name: big, max: 4}]"
+	s, err = parse(t, strings.NewReplacer(oneFlavor, each, "    zones: [az1, az2]\n", "", "    min: 1\n", "", "    price: 0.2\n", "").Replace(good))
+	if err != nil || len(s.Groups) != 4 {
+		t.Fatalf("a group of each flavor and zone: %+v, %v", s, err)
+	}
+	for i, want := range []string{"workers-m1.large-z-1 [Z 1] 10", "workers-m1.large-z2 [z2] 10", "workers-big-z-1 [Z 1] 4", "workers-big-z2 [z2] 4"} {
+		if g := s.Groups[i]; fmt.Sprintf("%s %v %d", g.Name, g.Zones, g.Max) != want {
+			t.Errorf("%+v, want %s", g, want)
+		} else if name, most := g.Pool(); name != "workers" || most != 12 {
+			t.Errorf("%s: %d machines in pool %s", g.Name, most, name)
+		}
+	}
 	s, err = parse(t, "groups: [{name: a, flavor: b, image: c, networks: [d], max: 1, userdata: /e}]")
 	if err != nil || len(s.Groups[0].Flavor) != 1 || s.Groups[0].OwnPorts() {
 		t.Errorf("the shortest: %+v, %v", s, err)
@@ -87,6 +99,10 @@ func TestFlavorsMistakes(t *testing.T) {
 		{"    key: ops", "    key: ops\n    min: 3", "groups[0].min: 3: each of the flavors would keep so many machines: write the minimum at one flavor, for example flavors: [{flavor: m1.large, min: 3}]"},
 		{"    key: ops", "    key: ops\n    price: 0.5", "groups[0].price: 0.5: machines of several flavors"},
 		{severalFlavors, "flavors: []", "groups[0].flavors: name at least one flavor"},
+		{"    key: ops", "    key: ops\n    eachZone: true", "groups[0].flavors[2].min: each of the zones would keep so many machines"},
+		{"    zones: [az1, az2]", "    eachZone: true", "groups[0].zones: eachZone makes a group of each zone"},
+		{"    key: ops", "    key: ops\n    maxTotal: -1", "groups[0].maxTotal: -1"},
+		{severalFlavors, "flavor: a\n    maxTotal: 3", "groups[0].flavors: eachZone and maxTotal are of groups that flavors makes"},
 		{"name: workers", "name: Workers", "groups[0].name: \"Workers\""},
 		{"name: big", "name: Big", "groups[0].flavors[2].name: \"workers-Big\" would be the group's name"},
 		{"name: big", "name: m1.large", "groups[0].flavors[2].name: \"workers-m1.large\" stands twice"},
