@@ -69,6 +69,7 @@ func lookOnce(ctx context.Context, cfg config.Config, log *logrus.Logger) (look,
 		return look{}, err
 	}
 	observer.ProvisionTime = cfg.Scaling.MaxNodeProvisionTime
+	observer.CompleteHeadroom(settings.Headroom(time.Now())) // what a DeviceClass may back is waited for
 	observer.Start(ctx)
 	synced, stop := context.WithTimeout(ctx, limit)
 	defer stop()
@@ -89,9 +90,9 @@ func lookOnce(ctx context.Context, cfg config.Config, log *logrus.Logger) (look,
 	kept := statefile.In(cfg.StateDir).Peek()
 	reads.RestoreSpecs(kept.Specs)
 	observer.RestoreCorrections(kept.Corrections)
-	snapshot := observer.Snapshot()
 	policy := cfg.Scaling
-	policy.Headroom = settings.Headroom(snapshot.Now)
+	policy.Headroom, _ = observer.CompleteHeadroom(settings.Headroom(time.Now())) // before the Snapshot, whose nodes say what their devices are to it
+	snapshot := observer.Snapshot()
 	if plan.UsesPriorities(policy.Expander) {
 		policy.Priorities, policy.PrioritiesFault = priorities.Read(ctx, client, cfg.Lease.Namespace)
 	}

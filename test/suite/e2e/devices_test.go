@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,6 +177,34 @@ template: {metadata: {labels: {app: spare}}, spec: {resourceClaims: [{name: gpu,
 	s.until("two machines more for the buffer", func() bool { return len(s.nodes()) == 4 })
 	s.kubectl("", "delete", "capacitybuffers,provisioningrequests", "--all")
 	s.until("no machine", func() bool { return len(s.nodes()) == 0 })
+}
+
+// TestPlanOfDevices: plan and explain, with no agent and no pod, know of headroom that a DeviceClass backs its extended resource: they wait for the classes.
+func TestPlanOfDevices(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newScene(t, nil)
+	s.apply(`apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {extendedResourceName: example.com/gpu, selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}
+`)
+	machine := map[string]any{"template": map[string]any{"devices": []any{map[string]any{"driver": deviceDriver, "count": 2}}}}
+	room := func(name, resource string) map[string]any {
+		return map[string]any{"name": name, "pods": map[string]any{"count": 3, "cpu": "50m", resource: 1}}
+	}
+	if err := errors.Join(s.w.PutWorkers(world.Workers{Name: "workers", Max: 8, InstanceType: "m5.xlarge"}), s.w.PutSection("groups", map[string]any{"workers": machine}),
+		s.w.PutSection("headroom", []any{room("spare", "example.com/gpu"), room("strange", "example.com/fpga")})); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		out, code := s.command("plan")
+		if code != 0 || !strings.Contains(out, "keeps 3 pieces of headroom free") || strings.Contains(out, "spare") || !strings.Contains(out, "strange") {
+			t.Errorf("code %d:\n%s", code, out)
+		}
+		if out, code := s.command("explain", "headroom", "spare"); code != 0 || strings.Contains(out, "no room") {
+			t.Errorf("code %d:\n%s", code, out)
+		}
+	}
 }
 
 // TestExampleDriver plays Kubernetes' example driver of its Go module on each machine, with the ResourceSlices that it publishes: pods with claims, pods of
