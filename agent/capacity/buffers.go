@@ -3,7 +3,6 @@ package capacity
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -71,17 +70,10 @@ func lacking(held []decision.Held) map[string]string {
 func (w *Buffers) set(list []cluster.Headroom) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !equal(list, w.headroom) {
+	if !reflect.DeepEqual(list, w.headroom) {
 		w.headroom, w.decided = list, false
 		w.Wake()
 	}
-}
-
-// equal compares by what is written: a piece has maps and pointers.
-func equal(a, b []cluster.Headroom) bool {
-	one, _ := json.Marshal(a)
-	other, _ := json.Marshal(b)
-	return string(one) == string(other)
 }
 
 // readAll makes the headroom of the buffers, and writes what became of each.
@@ -261,7 +253,11 @@ func (b *buffer) next(s *state, decided, lacking bool, lack string) status {
 	}
 	count := int32(s.room.Count)
 	out.Replicas = &count
-	set(readyForProvisioning, "AttributesSetSuccessfully", "ready", true)
+	ready := "ready"
+	if count == 0 {
+		ready = "the buffer keeps room for no pod: spec.replicas, the percentage of the controller's size or what spec.limits have room for is 0"
+	}
+	set(readyForProvisioning, "AttributesSetSuccessfully", ready, true)
 	switch {
 	case decided && lacking:
 		set(provisioning, "NoRoom", lack, false)

@@ -38,16 +38,19 @@ func capacityScene(t *testing.T) *scene {
 	s.kubectl("", "wait", "--for=condition=Established", "crd/capacitybuffers.autoscaling.x-k8s.io", "crd/provisioningrequests.autoscaling.x-k8s.io", "--timeout=60s")
 	s.start("AUTOSCALER_SCALING_UNNEEDED_FOR=2s", "AUTOSCALER_SCALING_DELAY_AFTER_ADD=2s")
 	s.workers(world.Workers{Name: "workers", Max: 8})
-	s.apply(`apiVersion: v1
-kind: PodTemplate
-metadata: {name: web, namespace: default}
-template: {metadata: {labels: {app: spare}}, spec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: 1500m}}}]}}
-`)
+	s.apply(spare)
 	return s
 }
 
+const spare = `apiVersion: v1
+kind: PodTemplate
+metadata: {name: web, namespace: default}
+template: {metadata: {labels: {app: spare}}, spec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: 1500m}}}]}}
+`
+
 // TestCapacityBuffer: room for four pods is kept free before any of them is there; two pods find it, and it is made full again; a buffer of half a
-// Deployment follows its size; a buffer of nothing says so; without buffers and pods the machines go.
+// Deployment follows its size, down to none; a buffer of nothing says so, and so does one whose template goes or whose limits are below one pod's;
+// without buffers and pods the machines go.
 func TestCapacityBuffer(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := capacityScene(t)
@@ -78,8 +81,30 @@ spec: {scalableRef: {apiGroup: apps, kind: Deployment, name: web}, percentage: 5
 	s.until("half of two pods", func() bool { return s.field("capacitybuffer", "half", "{.status.replicas}") == "1" })
 	s.scale("web", 3)
 	s.until("half of three pods", func() bool { return s.field("capacitybuffer", "half", "{.status.replicas}") == "2" })
-	s.kubectl("", "delete", "capacitybuffers", "--all")
 	s.scale("web", 0)
+	s.until("half of no pods", func() bool { return s.field("capacitybuffer", "half", "{.status.replicas}") == "0" })
+	s.kubectl("", "delete", "podtemplate", "web")
+	s.condition("capacitybuffer", "fixed", "ReadyForProvisioning", "there is no podtemplates web in the namespace")
+	s.until("no machine for a buffer of nothing and one of no pods", func() bool { return len(s.nodes()) == 0 })
+	if got := s.field("capacitybuffer", "fixed", "{.status.replicas}{.status.podTemplateRef}") + s.field("capacitybuffer", "fixed", conditionPath("Provisioning")); got != "" {
+		t.Errorf("a buffer without its template still says %s", got)
+	}
+	s.apply(spare + `---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: small, namespace: default}
+spec: {podTemplateRef: {name: web}, replicas: 4, limits: {cpu: 1499m}}
+`)
+	s.until("two machines again", func() bool { return len(s.nodes()) == 2 })
+	s.condition("capacitybuffer", "fixed", "Provisioning", "True")
+	s.until("limits below one pod's", func() bool { return s.field("capacitybuffer", "small", "{.status.replicas}") == "0" })
+	for _, empty := range []string{"half", "small"} {
+		s.condition("capacitybuffer", empty, "ReadyForProvisioning", "keeps room for no pod")
+	}
+	s.kubectl("", "patch", "capacitybuffer", "small", "--type=merge", "-p", `{"spec": {"limits": {"cpu": "3"}}}`)
+	s.until("limits of two pods", func() bool { return s.field("capacitybuffer", "small", "{.status.replicas}") == "2" })
+	s.until("a machine for them", func() bool { return len(s.nodes()) == 3 })
+	s.kubectl("", "delete", "capacitybuffers", "--all")
 	s.until("no machine", func() bool { return len(s.nodes()) == 0 })
 }
 
