@@ -13,6 +13,7 @@ package devices
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -135,7 +136,7 @@ func (a *Allocator) appendMachine(b []byte, d *cluster.Devices) []byte {
 		for _, s := range list {
 			text(s.Pool)
 			text(s.Name)
-			for _, name := range sorted(s.Counters) {
+			for _, name := range slices.Sorted(maps.Keys(s.Counters)) {
 				text(name)
 				b = append(strconv.AppendInt(b, s.Counters[name], 10), ' ')
 			}
@@ -154,7 +155,7 @@ func (a *Allocator) appendMachine(b []byte, d *cluster.Devices) []byte {
 			text(t.Effect)
 		}
 		b = append(b, '|')
-		for _, name := range sorted(x.Attributes) {
+		for _, name := range slices.Sorted(maps.Keys(x.Attributes)) {
 			if a.named[name] {
 				text(name)
 				text(x.Attributes[name])
@@ -165,27 +166,18 @@ func (a *Allocator) appendMachine(b []byte, d *cluster.Devices) []byte {
 	return b
 }
 
-func sorted[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
-}
-
 func newMachine(d *cluster.Devices, plugged []string) machine {
 	m := machine{Devices: d, plugged: plugged, uses: make([][]use, len(d.Devices))}
 	at := map[[3]string]int{}
 	for _, s := range d.Counters {
-		for _, name := range sorted(s.Counters) {
+		for _, name := range slices.Sorted(maps.Keys(s.Counters)) {
 			at[[3]string{s.Pool, s.Name, name}] = len(m.counters)
 			m.counters = append(m.counters, counter{s.Pool, s.Counters[name]})
 		}
 	}
 	for i := range d.Devices {
 		for _, s := range d.Devices[i].Consumes {
-			for _, name := range sorted(s.Counters) {
+			for _, name := range slices.Sorted(maps.Keys(s.Counters)) {
 				if c, known := at[[3]string{s.Pool, s.Name, name}]; known {
 					m.uses[i] = append(m.uses[i], use{c, s.Counters[name]})
 				}
@@ -233,16 +225,15 @@ func (a *Allocator) Take(from, demand int32) int32 {
 
 // Most is how many pods with the demand fit one after the other, and at most limit.
 func (a *Allocator) Most(from, demand int32, limit int) (n int) {
-	for n < limit {
-		to := a.Take(from, demand)
-		if to < 0 || to == from {
-			break
+	for ; n < limit; n++ {
+		switch to := a.Take(from, demand); to {
+		case from:
+			return limit // it takes nothing from anybody
+		case -1:
+			return n
+		default:
+			from = to
 		}
-		from = to
-		n++
-	}
-	if n < limit && a.Take(from, demand) == from {
-		return limit // it takes nothing from anybody
 	}
 	return n
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -15,10 +14,6 @@ import (
 
 // mostSelectors bounds the selectors that are evaluated on every device: whoever makes pods may write any.
 const mostSelectors = 500
-
-func nodeTerms(s *corev1.NodeSelector) []cluster.NodeTerm {
-	return convert.NodeTerms(s.NodeSelectorTerms)
-}
 
 // Complete sets the claims of a pod's class to what they ask for now.
 func (x *Index) Complete(key cluster.PodKey, class *cluster.PodClass) {

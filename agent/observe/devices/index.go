@@ -9,8 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
+	"github.com/autoscaler-agent/autoscaler-agent/agent/observe/convert"
 )
 
 // Index holds device classes, slices, claims and their templates, and which pods use which of them.
@@ -30,11 +32,11 @@ type Index struct {
 	unjudged  []*device         // that no node has alone
 	stale     bool              // unjudged is to be gathered anew
 	rules     map[string]*resourcev1beta2.DeviceTaintRuleSpec
-	claiming  int    // pods with claims of their own
-	claimed   bool   // a piece of headroom has had claims of its own
-	asked     bool   // one has asked for extended resources
-	unread    string // why the objects are not read; empty: they are
-	cel       evaluator
+	claiming  int        // pods with claims of their own
+	claimed   bool       // a piece of headroom has had claims of its own
+	asked     bool       // one has asked for extended resources
+	unread    string     // why the objects are not read; empty: they are
+	programs  *cel.Cache // nil until the first selector
 	changed   changes
 }
 
@@ -266,7 +268,7 @@ func (x *Index) PutClaim(c *resourcev1.ResourceClaim) {
 	if a := c.Status.Allocation; a != nil {
 		row.on = []cluster.NodeTerm{} // every node
 		if a.NodeSelector != nil {
-			row.on = nodeTerms(a.NodeSelector)
+			row.on = convert.NodeTerms(a.NodeSelector.NodeSelectorTerms)
 		}
 		for _, r := range a.Devices.Results {
 			if r.AdminAccess == nil || !*r.AdminAccess {

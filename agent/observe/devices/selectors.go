@@ -21,33 +21,25 @@ const (
 // compiled bounds the selectors of which the programs are kept.
 const compiled = 200
 
-// evaluator evaluates selectors. The zero value is ready.
-type evaluator struct{ programs *cel.Cache }
-
-func (e *evaluator) judge(selector string, d *device) verdict {
-	if e.programs == nil {
-		e.programs = cel.NewCache(compiled, cel.Features{EnableConsumableCapacity: true})
-	}
-	program := e.programs.GetOrCompile(selector)
-	if program.Error != nil {
-		return fails
-	}
-	matches, _, err := program.DeviceMatches(context.Background(), cel.Device{Driver: d.Driver, AllowMultipleAllocations: d.raw.AllowMultipleAllocations, Attributes: d.raw.Attributes, Capacity: d.raw.Capacity})
-	switch {
-	case err != nil:
-		return fails
-	case matches:
-		return selects
-	}
-	return refuses
-}
-
+// verdict evaluates a selector on a device once.
 func (x *Index) verdict(selector string, d *device) verdict {
-	v, known := d.judged[selector]
-	if !known {
-		v = x.cel.judge(selector, d)
-		d.judged[selector] = v
+	if v, known := d.judged[selector]; known {
+		return v
 	}
+	if x.programs == nil {
+		x.programs = cel.NewCache(compiled, cel.Features{EnableConsumableCapacity: true})
+	}
+	v := fails
+	if program := x.programs.GetOrCompile(selector); program.Error == nil {
+		matches, _, err := program.DeviceMatches(context.Background(), cel.Device{Driver: d.Driver, AllowMultipleAllocations: d.raw.AllowMultipleAllocations, Attributes: d.raw.Attributes, Capacity: d.raw.Capacity})
+		switch {
+		case err == nil && matches:
+			v = selects
+		case err == nil:
+			v = refuses
+		}
+	}
+	d.judged[selector] = v
 	return v
 }
 
