@@ -94,9 +94,10 @@ func scalers(t *testing.T) []Scaler {
 }
 
 const (
-	longest = 10 * time.Minute // that a pod may wait: two boots, and what kube-scheduler gives to others
-	dearest = 1.05             // bill of the agent over that of Cluster Autoscaler's rules, geometric mean
-	fullest = 2                // bill of the end of the day over the bound
+	longest  = 10 * time.Minute // that a pod may wait: two boots, and what kube-scheduler gives to others
+	rebought = 0.2              // of the machines that are started, those within ten minutes after a removal in their group
+	dearest  = 1.05             // bill of the agent over that of Cluster Autoscaler's rules, geometric mean
+	fullest  = 2                // bill of the end of the day over the bound
 )
 
 // TestDays plays days of each kind with each scaler, and prints what they came to. The bars are
@@ -142,7 +143,7 @@ func TestDays(t *testing.T) {
 	ours := &sums[1]
 	if len(ours.kinds) < len(Kinds) {
 		t.Log("the bars are for all kinds of days together")
-	} else if ours.Bill() > dearest || ours.End() > fullest || ours.reports.Evictions > 3*sums[0].reports.Evictions || ours.reports.Started > 3*sums[0].reports.Started {
+	} else if ours.Bill() > dearest || ours.End() > fullest || ours.reports.Evictions > 3*sums[0].reports.Evictions || ours.reports.Started > 3*sums[0].reports.Started || float64(ours.reports.Again) > rebought*float64(ours.reports.Started) {
 		t.Errorf("%s is beyond a bar", ours.Name)
 	}
 	if *with == "" && len(ours.kinds) == len(Kinds) && ours.Bill() > sums[2].Bill()+0.01 {
