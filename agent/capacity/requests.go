@@ -151,8 +151,8 @@ func (w *Requests) Headroom() (out []cluster.Headroom) {
 			out = append(out, remaining(a.Rooms, w.consumed)...)
 		}
 	}
-	for _, rooms := range w.kept {
-		out = append(out, remaining(rooms, w.consumed)...)
+	for _, id := range slices.Sorted(maps.Keys(w.kept)) {
+		out = append(out, remaining(w.kept[id], w.consumed)...)
 	}
 	return out
 }
