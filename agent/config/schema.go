@@ -206,6 +206,7 @@ func novaSchema() schema {
 	group := object("One node group, or one for each of its flavors.", schema{
 		"name": word("Nodes are named after it."), "cloud": word("The cloud, where there are several."),
 		"flavor": flavor, "flavors": schema{"description": "A group of each flavor.", "type": "array", "items": choice, "minItems": 1},
+		"eachZone": flag("Whether each of the zones gets groups of its own."), "maxTotal": atLeast("The most machines of all groups of flavors.", "integer", 1),
 		"image": word("The image's name or ID."), "networks": list("The networks of a server.", network), "securityGroups": words("Security groups of its ports."),
 		"key": word("A key pair's name."), "zones": words("Availability zones."), "serverGroup": word("affinity, anti-affinity, soft-affinity, soft-anti-affinity, or the ID of a server group."),
 		"bootVolume": object("The disk that is made of the image.", schema{"size": atLeast("In GiB.", "integer", 1), "type": word("The volume type.")}, "size"),
