@@ -107,6 +107,9 @@ type Memory struct {
 	Backoff []Backoff `json:"backoff,omitempty"`
 	// Unregistered is since when an instance has been seen without a Node.
 	Unregistered map[cluster.InstanceID]time.Time `json:"unregistered,omitempty"`
+	// Joined are the instances that have been Nodes: the young ones, those whose age is not known, and those whose Node was deleted while
+	// they were.
+	Joined map[cluster.InstanceID]bool `json:"joined,omitempty"`
 	// Starting is what young nodes have to lose or to get before pods that wait for it can use them.
 	Starting map[cluster.NodeName]Start `json:"starting,omitempty"`
 	// Draining is since when a node has carried our mark.

@@ -316,17 +316,29 @@ var situations = map[string]func(*rolling){
 	},
 	"the Node of the first machine is deleted while it is on trial": func(r *rolling) {
 		r.play(2*time.Hour, func() bool { return r.podsOn("b") > 0 })
-		r.fleet.began = false // its pods end with it
-		r.s.Nodes = slices.DeleteFunc(r.s.Nodes, func(n *cluster.Node) bool {
-			if r.imageOf()[n.Name] == "b" {
-				r.deleted = n.Name
-			}
-			return n.Name == r.deleted
-		})
-		r.s.Pods = slices.DeleteFunc(r.s.Pods, func(p cluster.Pod) bool { return p.Node == r.deleted })
+		r.deleteNode("b")
+		r.play(6*time.Minute, func() bool { return r.running() == len(r.s.Pods) })
+		if r.running() < len(r.s.Pods) {
+			r.t.Errorf("%d of %d pods run 6 minutes after the Node was deleted", r.running(), len(r.s.Pods))
+		}
 		r.play(10*time.Minute, func() bool { return false })
-		if r.sources()["a"] != 20 {
+		if r.sources()["a"] != 20 && r.m.Sources[0].Proven.IsZero() {
 			r.t.Errorf("%v: a good machine is ended, and nothing has proven the source", r.sources())
+		}
+		r.ends("b")
+		r.size(20, 22)
+		r.neverHalted()
+	},
+	"the Node of the first machine is deleted as soon as it has joined": func(r *rolling) {
+		look := r.fleet.each
+		r.fleet.each = func(p decision.Plan) {
+			if look(p); r.deleted == "" {
+				r.deleteNode("b")
+			}
+		}
+		r.play(2*time.Hour, func() bool { return r.deleted != "" })
+		if age := r.s.Now.Sub(r.instanceOf(r.deleted).Created); age > time.Minute {
+			r.t.Errorf("the Node is deleted %s after the start of its instance", age)
 		}
 		r.ends("b")
 		r.size(20, 22)
@@ -390,6 +402,27 @@ func (r *rolling) silentAfter(image string, after, lasts time.Duration) {
 			}
 		}
 	}
+}
+
+// deleteNode deletes the first Node of an image, with its pods, as somebody does by hand.
+func (r *rolling) deleteNode(image string) {
+	of := r.imageOf()
+	i := slices.IndexFunc(r.s.Nodes, func(n *cluster.Node) bool { return of[n.Name] == image })
+	if i < 0 {
+		return
+	}
+	r.deleted, r.fleet.began = r.s.Nodes[i].Name, false // its pods end with it
+	r.s.Nodes = slices.Delete(slices.Clone(r.s.Nodes), i, i+1)
+	r.s.Pods = slices.DeleteFunc(r.s.Pods, func(p cluster.Pod) bool { return p.Node == r.deleted })
+}
+
+func (r *rolling) instanceOf(node cluster.NodeName) *cluster.Instance {
+	for i := range r.s.Groups[0].Instances {
+		if in := &r.s.Groups[0].Instances[i]; strings.HasSuffix(string(in.ID), string(node[len("node"):])) {
+			return in
+		}
+	}
+	return nil
 }
 
 // imageOf are the images of the nodes of the first group.

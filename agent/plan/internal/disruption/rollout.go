@@ -294,11 +294,7 @@ func (r *Round) Unproven(n *round.Node) string {
 	}
 	g := &r.Groups[n.Group]
 	leaves := func(i int) bool { return r.Nodes[i].State != round.StateReady && len(r.working(&r.Nodes[i])) > 0 }
-	nodeless := func(in cluster.Instance) bool {
-		_, is := r.Identity.Node[in.ID]
-		return !is && in.Phase == cluster.PhaseRunning && len(in.Source.Differences(g.Template.Source)) == 0
-	}
-	if !x.proven() && (g.Upcoming+g.Grow > 0 || slices.ContainsFunc(x.fresh, leaves) || slices.ContainsFunc(g.Instances, nodeless)) {
+	if !x.proven() && (g.Upcoming+g.Lost+g.Grow > 0 || slices.ContainsFunc(x.fresh, leaves)) {
 		return cmp.Or(x.trial.words, x.wait.words, r.unprovenWords(x))
 	}
 	return cmp.Or(x.trial.words, x.wait.words)

@@ -33,10 +33,10 @@ func (r *Round) unused(i int) bool {
 	return !n.Unschedulable && !n.InUse && len(r.working(n)) == 0 && r.Reason(i).Rule == ""
 }
 
-// spareMachines are the machines of a group that have come or are coming. idle tells that a machine has come long ago, and has still no
+// spareMachines are the machines of a group that have come or are coming; one whose Node was deleted takes the place of one until it ends. idle tells that a machine has come long ago, and has still no
 // pod: room on it is no help to the nodes that wait.
 func (r *Round) spareMachines(g int) (coming, come int, idle bool) {
-	coming = r.Groups[g].Upcoming + r.Groups[g].Grow
+	coming = r.Groups[g].Upcoming + r.Groups[g].Lost + r.Groups[g].Grow
 	for _, i := range r.groups[g].members {
 		switch n := &r.Nodes[i]; {
 		case n.State == round.StateUpcoming || n.State == round.StateOut && unready(n) && !n.Deleting && !r.toldToGo(n) && r.young(n) && r.unused(i):
@@ -96,7 +96,9 @@ func (r *Round) Order(i int, why string, holds func() bool) (emptyFirst bool) {
 	coming, come, idle := r.spareMachines(n.Group)
 	if own.wait++; own.wait <= coming+come {
 		own.waiting = append(own.waiting, i)
-		if coming > 0 {
+		if lost := r.Groups[n.Group].Lost; lost > 0 && coming == lost {
+			held("it waits until a machine of its group whose Node was deleted is a Node again or has ended (%s)", why)
+		} else if coming > 0 {
 			held("it waits for a machine of its group that is coming (%s)", why)
 		} else {
 			held("a machine of its group has come, and %s", why)

@@ -126,6 +126,7 @@ func (w *State) accountInstances(g *Group) {
 		g.Members++
 		if _, ok := w.Identity.Node[in.ID]; ok {
 			g.Nodes++
+			w.noteJoined(in, patience)
 			continue
 		}
 		if in.Phase == cluster.PhaseFailed {
@@ -137,18 +138,23 @@ func (w *State) accountInstances(g *Group) {
 			since = w.Now
 		}
 		Set(&w.Next.Unregistered, in.ID, since)
-		due, lost := since.Add(patience), lostNode(in, since)
+		due, gone := since.Add(patience), w.nodeGone(in.ID)
+		coming, lost := due, gone || lostNode(in, since)
 		if lost {
 			w.instanceLost(g, in, since, due)
 		}
-		coming := due
-		if lost { // nothing restarts its kubelet by itself: pods wait for it only as long as it may still be on its first way
+		switch {
+		case gone:
+			coming = since.Add(min(registersWithin, patience))
+		case lost: // nothing restarts its kubelet by itself: pods wait for it only as long as it may still be on its first way
 			coming = in.Created.Add(patience)
 		}
 		if !w.Reached(coming) {
 			g.Upcoming++
 			w.WakeAt(coming)
-		} else if !lost {
+		} else if lost {
+			g.Lost++
+		} else {
 			w.instanceLate(g, in, due)
 		}
 	}

@@ -34,6 +34,25 @@ func (w *State) instanceLate(g *Group, in *cluster.Instance, due time.Time) {
 	g.Reapable = append(g.Reapable, Reapable{in, decision.RuleNoJoin, text})
 }
 
+// registersWithin is how long pods wait for a machine whose Node was deleted: who deletes it to have it registered anew restarts its kubelet,
+// and nothing else does.
+const registersWithin = 2 * time.Minute
+
+// noteJoined remembers that an instance is a Node, as long as its age does not tell it: see lostNode.
+func (w *State) noteJoined(in *cluster.Instance, patience time.Duration) {
+	if in.Created.IsZero() || !w.Reached(in.Created.Add(max(patience, seenWithin+1))) {
+		Set(&w.Next.Joined, in.ID, true)
+	}
+}
+
+// nodeGone tells an instance without a Node that was one in an earlier round.
+func (w *State) nodeGone(id cluster.InstanceID) bool {
+	if w.Memory.Joined[id] {
+		Set(&w.Next.Joined, id, true)
+	}
+	return w.Memory.Joined[id]
+}
+
 // seenWithin is how long after its start the agent sees a new instance at the latest, where it is at work.
 const seenWithin = time.Minute
 

@@ -61,6 +61,7 @@ type Group struct {
 	Nodes           int                  // of them, those that are Nodes
 	Unready         int                  // of these, those that are neither Ready nor starting
 	Upcoming        int                  // machines that will come and are not Nodes yet
+	Lost            int                  // machines whose Node was deleted, for which no pod waits
 	replaced        int                  // interrupted machines: as many are upcoming in their place, and nobody asked for these
 	Growth          decision.GrowthLimit // the verdict of growth.Judge; see CanGrow
 	Empty           []int64
