@@ -97,7 +97,7 @@ func (r *Round) Order(i int, why string, holds func() bool) (emptyFirst bool) {
 	if own.wait++; own.wait <= coming+come {
 		own.waiting = append(own.waiting, i)
 		if lost := r.Groups[n.Group].Lost; lost > 0 && coming == lost {
-			held("it waits until a machine of its group whose Node was deleted is a Node again or has ended (%s)", why)
+			held("it waits for a machine of its group whose Node was deleted: until it is a Node again, or has ended (%s)", why)
 		} else if coming > 0 {
 			held("it waits for a machine of its group that is coming (%s)", why)
 		} else {
