@@ -20,7 +20,8 @@ type Round struct {
 	groups  []group  // by index of State.Groups
 	reasons []reason // by index of State.Nodes
 	windows map[*cluster.DisruptionBudget]openness
-	down    []disruption // by index of State.Nodes; see count
+	down    []disruption              // by index of State.Nodes; see count
+	cordons map[cluster.NodeName]bool // of this round; see lookAtPlan
 }
 
 // group is a node group, as far as its nodes are replaced.
@@ -35,6 +36,7 @@ type group struct {
 	compared    bool
 	differences map[cluster.InstanceID][]cluster.Difference // see Round.Differences
 	rollout     rollout                                     // zero: none was judged
+	stuck       string                                      // what holds the first of its nodes whose turn it is; see lookAtPlan
 	taken       bool                                        // a node of it goes in this round for a source that is not proven
 	wait        int                                         // how many nodes without room for their pods want a spare machine
 	waiting     []int                                       // those for which one is coming, has come, or is ordered

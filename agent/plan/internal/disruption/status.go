@@ -3,7 +3,6 @@ package disruption
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/agent/cluster"
@@ -59,6 +58,9 @@ func (r *Round) Tell() {
 	r.keepToReplace()
 	for i := range r.groups {
 		if r.judges(i) {
+			if r.cordons == nil {
+				r.lookAtPlan()
+			}
 			r.count() // also where no node was asked for: it remembers sizes
 			r.Plan.Rollouts = append(r.Plan.Rollouts, r.tell(i))
 		}
@@ -87,8 +89,7 @@ func (r *Round) tell(i int) decision.Rollout {
 		if since := r.toReplaceSince(n, why); why.Name != cluster.ReasonDear && (out.Oldest.IsZero() || since.Before(out.Oldest)) {
 			out.Oldest = since
 		}
-		cordons := func(a decision.Action) bool { c, is := a.(decision.Cordon); return is && c.Node == n.Name }
-		if n.State == round.StateMarked || r.Waits(k) || r.dear(n.Name) || slices.ContainsFunc(r.Plan.Actions, cordons) {
+		if n.State == round.StateMarked || r.Waits(k) || r.dear(n.Name) || r.cordons[n.Name] {
 			out.Going++
 		}
 	}
@@ -163,10 +164,14 @@ func (r *Round) holds(row *decision.RolloutRow, i int, out *decision.Rollout, cl
 	return r.stuck(i, out), since, true
 }
 
-// stuck says what holds the first node of a group that is to be replaced, whose turn it is, while none goes; empty: one does.
-func (r *Round) stuck(g int, out *decision.Rollout) string {
-	if out.Going > 0 {
-		return ""
+// lookAtPlan takes from the plan which nodes go, and what holds the first node of each group that is to be replaced and whose turn it is.
+// It costs what the plan does and holds.
+func (r *Round) lookAtPlan() {
+	r.cordons = map[cluster.NodeName]bool{}
+	for _, a := range r.Plan.Actions {
+		if c, is := a.(decision.Cordon); is {
+			r.cordons[c.Node] = true
+		}
 	}
 	told := map[string]bool{} // the first reason of a node counts
 	for k := range r.Plan.Held {
@@ -177,11 +182,20 @@ func (r *Round) stuck(g int, out *decision.Rollout) string {
 		if told[h.Name] = true; h.Rule == decision.RuleCanary || h.Rule == decision.RuleDisruption {
 			continue
 		}
-		if i, is := r.ByName[cluster.NodeName(h.Name)]; is && r.Nodes[i].Group == g && r.Reason(i).Rule != "" {
-			return fmt.Sprintf("no node goes now: %s [%s] %s", h.Name, h.Rule, h.Why)
+		if i, is := r.ByName[cluster.NodeName(h.Name)]; is && r.Nodes[i].Group >= 0 && r.judges(r.Nodes[i].Group) && r.Reason(i).Rule != "" {
+			if g := &r.groups[r.Nodes[i].Group]; g.stuck == "" {
+				g.stuck = fmt.Sprintf("no node goes now: %s [%s] %s", h.Name, h.Rule, h.Why)
+			}
 		}
 	}
-	return ""
+}
+
+// stuck says what holds the first node of a group while none goes; empty: one does.
+func (r *Round) stuck(g int, out *decision.Rollout) string {
+	if out.Going > 0 {
+		return ""
+	}
+	return r.groups[g].stuck
 }
 
 // unprovenWords say of a source that nothing has proven yet, and of which no machine has still to show something, what there is of it.
