@@ -33,8 +33,8 @@ func (r *Round) unused(i int) bool {
 	return !n.Unschedulable && !n.InUse && len(r.working(n)) == 0 && r.Reason(i).Rule == ""
 }
 
-// spareMachines are the machines of a group that have come or are coming; one whose Node was deleted takes the place of one until it ends. idle tells that a machine has come long ago, and has still no
-// pod: room on it is no help to the nodes that wait.
+// spareMachines are the machines of a group that have come or are coming; one whose Node was deleted takes the place of one until it
+// ends. idle tells that a machine has come long ago, and has still no pod: room on it is no help to the nodes that wait.
 func (r *Round) spareMachines(g int) (coming, come int, idle bool) {
 	coming = r.Groups[g].Upcoming + r.Groups[g].Lost + r.Groups[g].Grow
 	for _, i := range r.groups[g].members {
