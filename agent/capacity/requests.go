@@ -105,8 +105,8 @@ func NewRequests(d Deps) *Requests {
 	return w
 }
 
-// set takes what was read, and returns the requests as they are judged, by their UID; decided: a round has decided since one was found to have room. What is
-// not read yet stays as it was. It asks for a round where requests came or went, or one is to be judged.
+// set replaces the open requests by those that were read, and returns their judgements by UID. A request whose objects are not read yet stays as it was.
+// decided tells that a round has decided since a request was found to have room. A round is asked for where requests came or went, or one is to be judged.
 func (w *Requests) set(asks []*Ask, kept map[types.UID][]cluster.Headroom) (judged map[types.UID]Ask, decided bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -52,12 +52,12 @@ func (s Spec) Differences(wanted Spec) []Difference {
 // Is tells that an instance is what its group starts today: it tells every property that is wanted, and differs in none. It costs the
 // properties.
 func (s Spec) Is(wanted Spec) bool {
-	for name := range wanted {
-		if _, told := s[name]; !told {
+	for name, value := range wanted {
+		if is, told := s[name]; !told || is != value && !isChoice(value, is) {
 			return false
 		}
 	}
-	return len(wanted) > 0 && len(s.Differences(wanted)) == 0
+	return len(wanted) > 0
 }
 
 // Like is a spec with the choices of another one in place of what was chosen of them: machines of one source are in several subnets.

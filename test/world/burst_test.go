@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/autoscaler-agent/autoscaler-agent/internal/testing/drawn"
@@ -13,27 +12,13 @@ import (
 
 // withBursts is a world with an empty group, an agent and a workload of which seven pods fill a machine.
 func withBursts(t *testing.T, seed uint64, do func(herd)) {
-	cfg, dir := load(t), dirOf(t)
-	synctest.Test(t, func(t *testing.T) {
-		w, err := New(Options{Dir: dir, Seed: seed, Env: cfg, Groups: []Group{{"workers", "m5.xlarge", 0, 30}}})
-		if err == nil {
-			err = w.PutWorkload(Workload{Name: "web", MilliCPU: 500, Memory: 512 << 20})
+	inBubble(t, Options{Seed: seed, Groups: []Group{{"workers", "m5.xlarge", 0, 30}}}, func(h herd) {
+		if err := h.PutWorkload(Workload{Name: "web", MilliCPU: 500, Memory: 512 << 20}); err != nil {
+			h.Fatal(err)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			w.Close()
-			if list := w.watch.violations(); len(list) > 0 {
-				t.Error(list)
-			}
-			if t.Failed() {
-				t.Log("\n" + w.Story(200))
-			}
-		}()
-		w.Start()
+		h.Start()
 		time.Sleep(time.Minute)
-		do(herd{t, w})
+		do(h)
 	})
 }
 

@@ -28,9 +28,19 @@ type herd struct {
 }
 
 func withHerd(t *testing.T, machines int, do func(herd)) {
-	cfg, dir := load(t), dirOf(t)
+	inBubble(t, Options{Seed: 1, Groups: []Group{{"workers", "m5.xlarge", machines, machines + 1}}}, func(h herd) {
+		h.Start()
+		h.until("all machines are Ready", 10*time.Minute, func() bool { return len(h.ready()) == machines })
+		time.Sleep(70 * time.Minute) // from this age on an absence is believed
+		do(h)
+	})
+}
+
+// inBubble makes a world that is not started yet, and demands at its end that no invariant was violated.
+func inBubble(t *testing.T, o Options, do func(herd)) {
+	o.Env, o.Dir = load(t), dirOf(t)
 	synctest.Test(t, func(t *testing.T) {
-		w, err := New(Options{Dir: dir, Seed: 1, Env: cfg, Groups: []Group{{"workers", "m5.xlarge", machines, machines + 1}}})
+		w, err := New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,11 +53,7 @@ func withHerd(t *testing.T, machines int, do func(herd)) {
 				t.Log("\n" + w.Story(300))
 			}
 		}()
-		w.Start()
-		h := herd{t, w}
-		h.until("all machines are Ready", 10*time.Minute, func() bool { return len(h.ready()) == machines })
-		time.Sleep(70 * time.Minute) // from this age on an absence is believed
-		do(h)
+		do(herd{t, w})
 	})
 }
 

@@ -57,8 +57,8 @@ func appendAsks(out []extendedAsk, c *corev1.Container, i int, brief bool) []ext
 	return out
 }
 
-// devicesFor is how many devices are asked for in the place of an ask. What an init container that ends asks for is met by what comes after it, and by
-// what another such one asks for more of.
+// devicesFor is how many devices kube-scheduler's claim asks for in the place of an ask. An init container that ends leaves its devices to the containers
+// after it, so of all such containers only the one counts that needs most beyond these.
 func (u *Use) devicesFor(a *extendedAsk) int64 {
 	beyond := func(a *extendedAsk) (n int64) {
 		n = a.count

@@ -137,8 +137,8 @@ func (s *Store) PutNode(n *corev1.Node) Urgency {
 	row.OperatorTaints = operatorTaints(old, &row, n)
 	if time.Since(row.Created) < firstSeenWithin {
 		s.noteFirstSeen(&row, had)
-	} else if labels := convert.KubeletLabels(n); !had && len(labels) > 0 {
-		s.firstSeen[row.Name] = template.FirstSeen{UID: row.UID, Labels: labels}
+	} else if !had {
+		s.noteKubeletLabels(&row, n)
 	}
 	var pods []cluster.Pod
 	if k := s.nodes.entries[row.Name]; k != nil {
@@ -153,6 +153,13 @@ func (s *Store) PutNode(n *corev1.Node) Urgency {
 	}
 	s.nodes.put(row)
 	return Soon
+}
+
+// noteKubeletLabels keeps of a Node that is old at first sight which labels its kubelet registered it with.
+func (s *Store) noteKubeletLabels(row *cluster.Node, n *corev1.Node) {
+	if labels := convert.KubeletLabels(n); len(labels) > 0 {
+		s.firstSeen[row.Name] = template.FirstSeen{UID: row.UID, Labels: labels}
+	}
 }
 
 // noteFirstSeen keeps what a Node showed when it registered: at first sight, and the taints that

@@ -190,8 +190,8 @@ func (b *bench) judge(class *cluster.PodClass, index, n int) (Answer, error) {
 	return Answer{Fits: rule == "", Rule: rule, Words: words}, nil
 }
 
-// objects are the world as the agent's informers would list it. A pod that waits and names its node is not listed as bound: what is attached to the node
-// for it would count as used (seed 596005).
+// objects are the world as the agent's informers would list it. A waiting pod that names its node is listed without that name: its volumes and devices
+// would count as used on the node (seed 596005).
 func (w *World) objects() store.Objects {
 	pods := make([]*corev1.Pod, 0, len(w.Pods)+len(w.Waiting)+len(w.Nominated))
 	pods = append(pods, w.Pods...)
